@@ -1,0 +1,5 @@
+"""`python -m unweave` is the command `unweave`."""
+
+from .cli import main
+
+main()

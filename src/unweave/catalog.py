@@ -1,0 +1,115 @@
+"""What there is, by name: the folders `methods`, `datasets` and `metrics`, and your own `mine.py:MyMethod`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from . import datasets as _datasets
+from . import methods as _methods
+from . import metrics as _metrics
+from .dataset import Dataset
+from .discovery import contents
+from .errors import InputError, kebab, unknown
+from .files import ARRAYS, TABLES, OwnData
+from .method import Method
+from .scoring import Metric
+from .storage import read_json
+
+
+@cache
+def methods() -> dict[str, type[Method]]:
+    """Every method by its catalog name."""
+    found = contents(_methods.__name__, lambda o: isinstance(o, type) and issubclass(o, Method))
+    return {kebab(name): thing for name, thing in sorted(found.items())}
+
+
+@cache
+def datasets() -> dict[str, type[Dataset]]:
+    """Every dataset by its catalog name."""
+    found = contents(_datasets.__name__, lambda o: isinstance(o, type) and issubclass(o, Dataset))
+    return {kebab(name): thing for name, thing in sorted(found.items())}
+
+
+@cache
+def metrics() -> dict[str, Metric]:
+    """Every metric by its catalog name."""
+    found = contents(_metrics.__name__, lambda o: hasattr(o, "facts"))
+    return {kebab(name): thing for name, thing in sorted(found.items())}
+
+
+def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
+    """A name from the catalog, or `path/to/mine.py:Name` for your own.
+
+    >>> find(methods, "hessian_ica").__name__
+    'HessianICA'
+    """
+    noun = kind.__name__.removesuffix("s")
+    if ":" in name:
+        return _own(noun, name)
+    known = kind()
+    if kebab(name) not in known:
+        raise unknown(noun, name, known, hint=f"; your own: mine.py:My{noun.capitalize()}")
+    return known[kebab(name)]
+
+
+def find_data(name: str) -> type[Dataset]:
+    """A dataset's class by catalog name, by `mine.py:MyData`, or by the path of a user's own file or folder."""
+    path = Path(name)
+    if ".py:" in name:
+        return find(datasets, name)  # type: ignore[no-any-return]
+    if kebab(name) not in datasets() and (path.exists() or path.suffix.lower() in TABLES | ARRAYS or "/" in name):
+        return OwnData
+    return find(datasets, name)  # type: ignore[no-any-return]
+
+
+def load(folder: str | Path) -> Method:
+    """A saved method or the method of a run. Only classes of the catalog are looked for, and no code is executed."""
+    config = read_json(Path(folder) / "config.json")
+    name = str(config.get("method"))
+    if name not in methods():
+        known = f"{folder} holds a {name!r}, which is not in the catalog"
+        raise InputError(f"{known}. If the class is your own, import it and call MyMethod.load({str(folder)!r})")
+    return methods()[name].load(folder)
+
+
+def _own(noun: str, name: str) -> Any:
+    """A class or function out of a user's file."""
+    file, attribute = name.rsplit(":", 1)
+    path = Path(file)
+    if path.suffix != ".py" or not path.is_file():
+        raise InputError(f"{name!r}: no Python file {file!r}; wanted path/to/mine.py:My{noun.capitalize()}")
+    module = _executed(path.resolve(), path.stat().st_mtime_ns)
+    if not hasattr(module, attribute):
+        have = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
+        raise unknown(f"{noun} in {file}", attribute, have)
+    thing = getattr(module, attribute)
+    wanted = {"method": Method, "dataset": Dataset}.get(noun)
+    if wanted is None and not hasattr(thing, "facts"):
+        raise InputError(f"{name} is not a metric: mark it with @unweave.metric(paper=...)")
+    if wanted is not None and not (isinstance(thing, type) and issubclass(thing, wanted)):
+        raise InputError(f"{name} is not a {noun}: it must be a subclass of unweave.{wanted.__name__}")
+    missing = sorted(getattr(thing, "__abstractmethods__", ()))
+    if missing:
+        raise InputError(f"{name} is not finished: write {', '.join(missing)}")
+    return thing
+
+
+@cache
+def _executed(path: Path, _changed: int) -> Any:
+    name = f"unweave_own_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    # Registered before it runs: dataclasses, and later worker processes, look the module up by name.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
+        raise InputError(f"{path} cannot be run: {place}{type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,70 @@
+"""The artificial data of the GIN paper: a Gaussian mixture, pushed through a random invertible network."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import torch
+from torch import Generator, Tensor
+
+from ..data import Factor, FactorData, Mixing
+from ..dataset import Dataset
+from ..errors import InputError
+from ..nn.coupling import AffineCoupling, Flow
+
+
+@final
+class GaussianMixture(Dataset):
+    """Two informative and some noise dimensions, mixed nonlinearly; the cluster is the label (GIN, Sec. 4.3)."""
+
+    paper = "Sorrenson, Rother and Koethe (2020), Sec. 4.3"
+
+    points: int = 10_000
+    """number of samples"""
+    clusters: int = 5
+    """mixture components, the classes"""
+    noise_dims: int = 8
+    """dimensions that carry only noise"""
+    noise: float = 0.01
+    """standard deviation of those dimensions"""
+    spread: Literal["deviation", "variance"] = "deviation"
+    """what is uniform on [0.5, 3] for each cluster: the standard deviation (authors' script) or the variance (paper)"""
+    mixing: Literal["soft", "steep"] = "soft"
+    """clamp of the random network's log-scales: 1.27 arctan(s/2) (authors' script) or 2 tanh(s) (paper)"""
+    blocks: int = 8
+    """coupling blocks of the random network"""
+    seed: int = 0
+    """the same seed gives the same mixture, network and samples"""
+
+    def load(self) -> FactorData:
+        if self.clusters < 1 or self.noise_dims < 0 or self.noise < 0 or self.blocks < 0:
+            raise InputError(f"{self}: clusters must be at least 1; noise_dims, noise and blocks at least 0")
+        rng = Generator().manual_seed(self.seed)
+        means = torch.rand(self.clusters, 2, generator=rng) * 10 - 5  # uniform on [-5, 5]
+        spreads = torch.rand(self.clusters, 2, generator=rng) * 2.5 + 0.5  # uniform on [0.5, 3]
+        deviations = spreads if self.spread == "deviation" else spreads.sqrt()
+        network = self._network(rng)
+
+        def prior(n: int, rng: Generator) -> Tensor:  # (n, 1 + 2 + noise_dims): the cluster, then z
+            u = torch.randint(self.clusters, (n,), generator=rng)
+            z = means[u] + deviations[u] * torch.randn(n, 2, generator=rng)
+            rest = self.noise * torch.randn(n, self.noise_dims, generator=rng)
+            return torch.cat([u[:, None].float(), z, rest], 1)
+
+        def mix(c: Tensor) -> Tensor:
+            with torch.no_grad():
+                return network(c[..., 1:].reshape(-1, 2 + self.noise_dims))[0].reshape(*c.shape[:-1], -1)
+
+        factors = (
+            Factor("cluster", self.clusters, "nominal"),
+            Factor("z1"),
+            Factor("z2"),
+            *(Factor(f"noise{i + 1}", noise=True) for i in range(self.noise_dims)),
+        )
+        return Mixing(factors, (2 + self.noise_dims,), prior, mix, points=self.points, seed=self.seed + 1)
+
+    def _network(self, rng: Generator) -> Flow:
+        features = 2 + self.noise_dims
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))
+            return Flow([AffineCoupling(features, 10, self.mixing, rng) for _ in range(self.blocks)]).eval()

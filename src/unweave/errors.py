@@ -1,0 +1,29 @@
+"""What a user can cause and mend: one exception, whose text says what was wrong, what was wanted and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Wrong input. The command line prints its text as one line and exits with code 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
+    """An error that names the nearest known name, e.g. "no method named 'hesian-ica'; did you mean 'hessian-ica'?"."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name.lower().replace("_", "-"), choices, 1, cutoff=0.5)
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    return InputError(f"no {kind} named {name!r}{guess} (there are: {', '.join(choices) or 'none'}{hint})")
+
+
+def kebab(name: str) -> str:
+    """A catalog name: HessianICA -> hessian-ica, SquaresXY -> squares-xy, local_isometry -> local-isometry."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name).lower()
+
+
+def plural(n: int, noun: str) -> str:
+    """'1 row', '2 rows'."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,0 +1,37 @@
+"""The codes as points, coloured by each true factor: one colour ramp per axis means disentangled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..data import Factor
+from .style import panels
+
+MOST_POINTS = 4_000
+MOST_FACTORS = 4
+
+
+def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure:
+    """codes (n, d) and truth (n, k): the first two codes, one panel per factor; with one code, against the factor."""
+    if len(codes) > MOST_POINTS:
+        chosen = np.random.default_rng(0).choice(len(codes), MOST_POINTS, replace=False)
+        codes, truth = codes[chosen], truth[chosen]
+    shown = [j for j, f in enumerate(factors) if not f.noise][:MOST_FACTORS]
+    figure, axes = panels(max(1, len(shown)))
+    for axis, j in zip(axes, shown or [None], strict=True):
+        color = "tab:blue" if j is None else truth[:, j]
+        nominal = j is not None and factors[j].kind == "nominal"
+        y = codes[:, 1] if codes.shape[1] > 1 else np.zeros(len(codes)) if j is None else truth[:, j]
+        dots = axis.scatter(
+            codes[:, 0], y, c=color, s=4, linewidths=0, rasterized=True,
+            cmap=None if j is None else "tab10" if nominal else "viridis",
+        )  # fmt: skip
+        axis.set_xlabel("code 1")
+        axis.set_ylabel("code 2" if codes.shape[1] > 1 else "" if j is None else factors[j].name)
+        axis.set_title("codes" if j is None else f"coloured by {factors[j].name}")
+        if j is not None:
+            figure.colorbar(dots, ax=axis, label=factors[j].name)
+    return figure

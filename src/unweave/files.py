@@ -1,0 +1,259 @@
+"""A user's own data by path: .npy, .npz, .csv, .tsv, .parquet, or a folder of images."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image, UnidentifiedImageError
+
+from .data import FactorData, as_data, check_finite
+from .dataset import Dataset
+from .errors import InputError, plural, unknown
+from .storage import sha256
+
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+TABLES = {".csv", ".tsv", ".txt", ".parquet"}
+ARRAYS = {".npy", ".npz"}
+ALL = f"{', '.join(sorted(TABLES | ARRAYS))} or a folder of images"
+
+
+class OwnData(Dataset):
+    """Your own rows: a table, an array, or a folder of images (sub-folders are taken as labels)."""
+
+    path: Path
+    """file or folder"""
+    factors: tuple[str, ...] = ()
+    """columns (of a table) or arrays (of an .npz) that hold known factors: used to score, never to learn from"""
+    columns: tuple[str, ...] = ()
+    """columns (of a table) or the array (of an .npz) to learn from; everything that is not a factor unless named"""
+    drop_constant: bool = False
+    """leave out columns that never change, instead of stopping"""
+
+    def title(self) -> str:
+        """The file's or folder's name."""
+        return Path(self.path).name or str(self.path)
+
+    def recipe(self) -> dict[str, Any]:
+        """The content counts, not the place: the same file elsewhere is the same data."""
+        fields = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
+        return {"name": self.title(), "sha256": self.sha256, **fields}
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file, or of all images of the folder with their names."""
+        path = Path(self.path)
+        return sha256(*(image_files(path) if path.is_dir() else [path]))
+
+    def load(self) -> FactorData:
+        """Read and check."""
+        x, truth = read(Path(self.path), factors=self.factors, columns=self.columns)
+        if len(x) < 2:
+            raise InputError(f"{self.path} has {plural(len(x), 'row')} of data; at least two are needed")
+        if isinstance(x, pd.DataFrame):
+            names, x = list(x.columns), x.to_numpy(np.float64)
+        else:
+            names = [f"column {i}" for i in range(x.shape[1])]
+        check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
+        if x.ndim == 2:
+            x = self._without_constants(x, names)
+        return as_data(x, truth if len(truth.columns) else None)
+
+    def _without_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+        constant = (x == x[:1]).all(0)
+        if not constant.any():
+            return x
+        which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
+        which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
+        if constant.all():
+            raise InputError(f"every column of {self.path} is constant ({which}): there is nothing to take apart")
+        if not self.drop_constant:
+            raise InputError(
+                f"{plural(int(constant.sum()), 'column')} of {self.path} never change: {which}. Remove them, or "
+                "go on without them: --data.drop-constant"
+            )
+        return x[:, ~constant]
+
+
+def read(
+    path: Path, *, factors: tuple[str, ...] = (), columns: tuple[str, ...] = ()
+) -> tuple[np.ndarray | pd.DataFrame, pd.DataFrame]:
+    """What to learn from, (n, d) or (n, ...), and the known factors, one row each."""
+    if path.is_dir():
+        if factors or columns:
+            raise InputError(f"{path} is a folder of images and has no columns; its sub-folders are its labels")
+        return read_images(path)
+    suffix = path.suffix.lower()
+    if not path.exists():
+        near = unknown("file", path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [])
+        raise InputError(f"{path} does not exist: {near}")
+    if suffix in TABLES:
+        return split_table(path, read_table(path), factors, columns)
+    if suffix == ".npy":
+        if factors or columns:
+            raise InputError(f"{path} is one array without names; put known factors beside it in an .npz")
+        return check_array(path, "", load_array(path)), pd.DataFrame()
+    if suffix == ".npz":
+        return read_npz(path, factors, columns)
+    raise InputError(f"{path} is of no known kind ({suffix or 'no ending'}): wanted {ALL}")
+
+
+# Tables ---------------------------------------------------------------------------------------------------------
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A .csv, .tsv, .txt or .parquet as a DataFrame; the separator and a missing header line are recognised."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pd.read_parquet(path)
+        with path.open(encoding="utf-8-sig") as file:
+            first = file.readline()
+        separator = max(",;\t", key=first.count)
+        names = [cell.strip() for cell in first.rstrip("\r\n").split(separator)]
+        header = None if names and all(_is_number(name) for name in names) else 0
+        # The C parser takes a row that is too short for one with gaps, and then NaN is reported with its place.
+        table = pd.read_csv(path, sep=separator, header=header, encoding="utf-8-sig", skipinitialspace=True)
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as a table: {str(error).strip()}") from error
+    except Exception as error:  # pyarrow has many; all mean that the file is not what its name says
+        raise InputError(f"{path} cannot be read: {error}. It is truncated, or not what its ending says") from error
+    table.columns = [f"column {i}" if header is None else str(name) for i, name in enumerate(table.columns)]
+    return table
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf", text, re.IGNORECASE))
+
+
+def split_table(
+    path: Path, table: pd.DataFrame, factors: tuple[str, ...], columns: tuple[str, ...]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Columns to learn from, which must be numbers, and columns that are known factors, which may be anything."""
+    for name in (*factors, *columns):
+        if name not in table.columns:
+            raise unknown(f"column of {path.name}", name, [str(c) for c in table.columns])
+    truth = table[list(factors)]
+    for name in factors:
+        if truth[name].isna().any():
+            raise InputError(f"factor {name!r} of {path} has gaps, first in row {int(truth[name].isna().argmax())}")
+    x = table[list(columns)] if columns else table.drop(columns=list(factors))
+    if x.shape[1] == 0:
+        raise InputError(f"{path} has no columns left to learn from")
+    for name in x.columns:
+        if not pd.api.types.is_numeric_dtype(x[name]) or pd.api.types.is_bool_dtype(x[name]):
+            example = x[name].dropna()
+            raise InputError(
+                f"column {name!r} of {path} holds {'text' if x[name].dtype != bool else 'true/false'}"
+                + (f" ({str(example.iloc[0])[:30]!r})" if len(example) else "")
+                + f", not numbers. Make it a known factor (--data.factors {_quoted(name)}), or name the columns to use "
+                "(--data.columns A B ...)"
+            )
+    return x, truth
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if re.search(r"\W", name) else name
+
+
+# Arrays ---------------------------------------------------------------------------------------------------------
+
+
+def load_array(path: Path) -> Any:
+    """The contents of an .npy or .npz; never unpickles."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except Exception as error:  # numpy raises ValueError, EOFError, BadZipFile, ... for a damaged file
+        text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
+        raise InputError(f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)") from error
+
+
+def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
+    """Array `x` (or the only one, or the one named) to learn from; `factors` (or those named) as known factors."""
+    with load_array(path) as arrays:
+        names = list(arrays.files)
+        for name in (*factors, *columns):
+            if name not in names:
+                raise unknown(f"array in {path.name}", name, names)
+        if len(columns) > 1:
+            raise InputError(f"{path}: learning takes one array, not {plural(len(columns), 'array')}")
+        factors = factors or tuple(name for name in ("factors",) if name in names)
+        rest = [name for name in names if name not in factors and name != "factor_names"]
+        wanted = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
+        if wanted is None:
+            raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; say --data.columns NAME")
+        x = check_array(path, wanted, _member(path, arrays, wanted))
+        parts = {name: _member(path, arrays, name) for name in factors}
+        given = [str(n) for n in _member(path, arrays, "factor_names")] if "factor_names" in names else []
+    truth: dict[str, np.ndarray] = {}
+    for name, part in parts.items():
+        if part.shape[:1] != x.shape[:1] or part.ndim > 2:
+            raise InputError(f"array {name!r} of {path} has shape {part.shape}; wanted ({len(x)},) or ({len(x)}, k)")
+        if part.ndim == 1:
+            truth[name] = part
+        else:
+            labels = given if name == "factors" and len(given) == part.shape[1] else None
+            truth |= {labels[i] if labels else f"{name}{i + 1}": part[:, i] for i in range(part.shape[1])}
+    return x, pd.DataFrame(truth)
+
+
+def _member(path: Path, arrays: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(arrays[name])
+    except Exception as error:
+        text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
+        raise InputError(f"array {name!r} of {path} cannot be read: {text}") from error
+
+
+def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
+    """Numbers, one row per observation."""
+    where = f"array {name!r} of {path}" if name else str(path)
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"{where} holds {x.dtype}, not real numbers")
+    if x.ndim < 2 or 0 in x.shape:
+        raise InputError(f"{where} has shape {x.shape}; wanted (rows, columns) or (images, ..., height, width)")
+    return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)
+
+
+# Images ---------------------------------------------------------------------------------------------------------
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The images of a folder and of its sub-folders, in the order a person would put them (2 before 10)."""
+    found = [p for p in folder.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith(".")]
+    if not found:
+        raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGES))})")
+    parts = [(re.split(r"(\d+)", str(p.relative_to(folder))), p) for p in found]
+    return [p for _, p in sorted(parts, key=lambda s: [int(t) if t.isdigit() else t for t in s[0]])]  # digits alternate
+
+
+def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
+    """Images as bytes, (n, channels, h, w); grey if all are; sub-folders become the factor `label`."""
+    paths = image_files(folder)
+    first = _read_image(paths[0])
+    images = [first]
+    for path in paths[1:]:
+        image = _read_image(path)
+        if image.shape[1:] != first.shape[1:]:
+            (h, w), (h0, w0) = image.shape[1:], first.shape[1:]
+            raise InputError(
+                f"images of different sizes: {paths[0]} is {w0} x {h0}, {path} is {w} x {h}; bring them to one size"
+            )
+        images.append(image)
+    channels = max(len(image) for image in images)
+    x = np.stack([image if len(image) == channels else np.repeat(image, channels, 0) for image in images])
+    labels = [path.parent.relative_to(folder).as_posix() for path in paths]
+    return x, pd.DataFrame({"label": labels} if len(set(labels)) > 1 else {})
+
+
+def _read_image(path: Path) -> np.ndarray:
+    try:
+        with Image.open(path) as image:
+            grey = image.mode in ("1", "L", "I", "I;16", "F")
+            pixels = np.asarray(image.convert("L" if grey else "RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{path} is not a readable image ({error}): remove it or replace it") from error
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

@@ -1,0 +1,170 @@
+"""The estimator contract: hyper-parameters are dataclass fields, learned state ends in an underscore."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, dataclass_transform, final
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from . import __version__
+from .data import FactorData, as_data, as_float, check_finite
+from .dataset import Dataset
+from .errors import InputError, kebab
+from .storage import check_hash, read_json, sha256, whole_folder, write_json
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+@dataclass(kw_only=True, eq=False, repr=False)
+class Method(TransformerMixin, BaseEstimator, ABC):
+    """Learns codes z = encode(x). A subclass names its fields and writes `learn` and `encode`; it is then a
+    keyword-only dataclass and a scikit-learn estimator, with a command line, `save` and `load`.
+    """
+
+    paper: ClassVar[str] = ""
+    """the paper the method comes from"""
+    needs: ClassVar[str] = "nothing"
+    """the side information it learns from: nothing, labels, pairs, ..."""
+
+    latent_dim: int = 2
+    """how many factors to look for"""
+    seed: int = 0
+    """the same seed gives the same codes"""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    # Yours ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def learn(self, data: FactorData) -> None:
+        """Set the learned attributes: tensors, or plain values, whose names end in an underscore."""
+
+    @abstractmethod
+    def encode(self, x: Tensor) -> Tensor:
+        """(n, *shape) -> (n, latent_dim)."""
+
+    def decode(self, z: Tensor) -> Tensor:
+        """(n, latent_dim) -> (n, *shape); write it if the method can."""
+        raise InputError(f"{kebab(type(self).__name__)} has no decoder: it can transform, not inverse_transform")
+
+    # Final ------------------------------------------------------------------------------------------------------
+
+    @final
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from an array (n, d) or (n, ..., h, w), from `FactorData`, or from a `Dataset`.
+
+        y holds labels for the methods that need some; the others ignore it.
+        """
+        if isinstance(X, Dataset):
+            X = X.load()
+        if isinstance(X, FactorData):
+            self.n_features_in_, self.shape_ = X.shape[0], X.shape
+        else:
+            X = self._checked(X, reset=True)
+            self.shape_ = tuple(X.shape[1:])
+            X = as_data(X, y if self.needs == "labels" else None)
+        if self.latent_dim < 1:
+            raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
+        self.learn(X)
+        return self
+
+    @final
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes, (n, latent_dim), of observations of the shape that was learned from."""
+        check_is_fitted(self)
+        x = self._checked(X, reset=False)
+        if x.shape[1:] != self.shape_:
+            raise InputError(
+                f"{type(self).__name__} learned from observations of shape {self.shape_} and is given {x.shape[1:]}"
+            )
+        with torch.no_grad():
+            return self.encode(torch.from_numpy(x)).numpy(force=True).astype(x.dtype, copy=False)
+
+    @final
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """Observations, (n, *shape), of codes (n, latent_dim)."""
+        check_is_fitted(self)
+        z = np.asarray(Z)
+        z = np.ascontiguousarray(z, dtype=z.dtype if z.dtype in (np.float32, np.float64) else np.float64)
+        check_finite(z, what="Input Z")
+        if z.ndim != 2 or z.shape[1] != self.latent_dim:
+            raise InputError(f"codes of shape {z.shape}: wanted (n, {self.latent_dim})")
+        with torch.no_grad():
+            return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
+
+    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Any array-like as finite floats; scikit-learn checks the number and names of features."""
+        if isinstance(X, Tensor):
+            X = X.numpy(force=True)
+        x = validate_data(
+            self, X, reset=reset, dtype="numeric", allow_nd=True, ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1, accept_sparse=False,
+        )  # fmt: skip
+        if x.dtype == np.uint8 and x.ndim > 2:
+            return as_float(torch.from_numpy(np.ascontiguousarray(x))).numpy()
+        x = np.ascontiguousarray(x, dtype=x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
+        check_finite(x, getattr(self, "feature_names_in_", None))
+        return x if x.flags.writeable else x.copy()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # Files ------------------------------------------------------------------------------------------------------
+
+    @final
+    def save(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` into a new folder, which appears whole or not at all."""
+        check_is_fitted(self)
+        with whole_folder(Path(folder)) as tmp:
+            self.write(tmp)
+
+    @final
+    def write(self, folder: Path) -> None:
+        """Write the two files into an existing folder."""
+        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_")}
+        tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in learned.items() if k not in tensors}
+        save_file(tensors, folder / "model.safetensors")
+        config = {
+            "unweave": __version__,
+            "method": kebab(type(self).__name__),
+            "params": self.get_params(deep=False),
+            "learned": plain,
+            "sha256": sha256(folder / "model.safetensors"),
+        }
+        write_json(folder / "config.json", config)
+
+    @final
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """The inverse of `save`, for a class at hand; `unweave.load` finds the class by itself. Executes nothing."""
+        folder = Path(folder)
+        config = read_json(folder / "config.json")
+        name = kebab(cls.__name__)
+        if config.get("method") != name:
+            raise InputError(f"{folder} holds a {config.get('method')!r}, not a {name!r}")
+        check_hash(folder / "model.safetensors", str(config.get("sha256")))
+        try:
+            method = cls(**config["params"])
+            learned = dict(config["learned"])
+            tensors = load_file(folder / "model.safetensors")
+        except (TypeError, KeyError, ValueError, SafetensorError) as error:
+            raise InputError(f"{folder} was not written by this version of {name!r} ({error})") from error
+        learned["shape_"] = tuple(learned["shape_"])
+        if "feature_names_in_" in learned:
+            learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
+        vars(method).update(learned | tensors)
+        return method

@@ -1,0 +1,96 @@
+"""HLLE + ICA: disentangling without supervision, where the data are locally isometric to their factors."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from scipy.sparse.csgraph import connected_components
+from sklearn.manifold import LocallyLinearEmbedding
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from torch import Tensor
+
+from ..data import FactorData
+from ..errors import InputError
+from ..method import Method
+from .linear import flat, independent, principal_components
+
+
+@final
+class HessianICA(Method):
+    """Hessian eigenmaps, then ICA: finds the factors of a locally isometric manifold up to order and sign.
+
+    Horan, Richardson and Weiss (2021), Theorem 1. If x = g(z), J(z)'J(z) = I and the factors z are not Gaussian, the
+    null space of the Hessian operator is A z + b, and linear ICA undoes A. New points are placed by the weights that
+    rebuild them from their nearest neighbours (Saul and Roweis, 2003).
+    """
+
+    paper = "Horan, Richardson and Weiss (2021), When is unsupervised disentanglement possible?"
+
+    n_neighbors: int = 12
+    """size of a neighbourhood; at least 1 + d + d(d+1)/2, and larger for noisy data"""
+    project: int = 50
+    """principal components kept before neighbours are sought: faster, and smooths pixel noise; 0 keeps all"""
+    samples: int = 3_000
+    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+
+    def learn(self, data: FactorData) -> None:
+        x = flat(data, self.samples, self.seed)  # (n, features)
+        n, features = x.shape
+        d, k = self.latent_dim, self.n_neighbors
+        _check_sizes(n, features, d, k)
+        keep = min(self.project or features, features, n - 1)
+        self.mean_, self.components_ = principal_components(x, keep, self.seed)
+        self.points_ = (x - self.mean_) @ self.components_.T  # (n, keep)
+        _check_connected(self.points_, k)
+        y = _null_space(self.points_, d, k, self.seed)  # (n, d), y = A z + b
+        self.codes_ = (y - y.mean(0)) @ independent(y - y.mean(0), self.seed).T  # (n, d)
+
+    def encode(self, x: Tensor) -> Tensor:
+        q = (x.flatten(1).double() - self.mean_) @ self.components_.T  # (n, keep)
+        search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.points_.numpy())
+        near = torch.from_numpy(search.kneighbors(q.numpy(), return_distance=False))  # (n, k)
+        weights = _rebuilding_weights(self.points_[near] - q[:, None])
+        return torch.einsum("nk,nkd->nd", weights, self.codes_[near])
+
+
+def _null_space(points: Tensor, d: int, k: int, seed: int) -> Tensor:
+    """The d non-constant directions in which the Hessian operator vanishes, (n, D) -> (n, d)."""
+    hlle = LocallyLinearEmbedding(n_components=d, n_neighbors=k, method="hessian", random_state=seed)
+    try:
+        return torch.from_numpy(hlle.fit_transform(points.numpy()))
+    except (ValueError, RuntimeError) as error:
+        # The sparse solver factorises the matrix, which fails where its null space is exact; the dense one does not.
+        if len(points) > 5_000:
+            raise InputError(f"no null space was found for {len(points)} points ({error}); change n_neighbors") from error
+        return torch.from_numpy(hlle.set_params(eigen_solver="dense").fit_transform(points.numpy()))
+
+
+def _rebuilding_weights(delta: Tensor) -> Tensor:
+    """Weights w, sum 1, that minimise |sum_j w_j delta_j|^2, a little regularised: (n, k, D) -> (n, k)."""
+    gram = delta @ delta.mT  # (n, k, k)
+    trace = gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)
+    gram = gram + 1e-3 * trace[:, None, None] * torch.eye(gram.shape[1], dtype=gram.dtype)
+    w = torch.linalg.solve(gram, torch.ones(gram.shape[:2], dtype=gram.dtype))
+    return w / w.sum(1, keepdim=True)
+
+
+def _check_sizes(n: int, features: int, d: int, k: int) -> None:
+    least = 1 + d + d * (d + 1) // 2
+    if d > features:
+        raise InputError(f"latent_dim={d} is more than the data allow: n_features={features}; lower latent_dim")
+    if k < least:
+        raise InputError(f"n_neighbors={k} is too few for latent_dim={d}: a Hessian needs at least {least}")
+    if n <= k:
+        raise InputError(f"n_samples={n} is too few for n_neighbors={k}: give more samples, or fewer neighbours")
+
+
+def _check_connected(points: Tensor, k: int) -> None:
+    parts, member = connected_components(kneighbors_graph(points.numpy(), k), directed=False)
+    if parts > 1:
+        sizes = torch.from_numpy(member).bincount().sort(descending=True).values.tolist()
+        shown = ", ".join(map(str, sizes[:5])) + (", ..." if parts > 5 else "")
+        raise InputError(
+            f"the neighbour graph falls into {parts} parts (sizes {shown}), and each would look like a factor of its "
+            f"own: raise n_neighbors above {k}, or learn from each part alone"
+        )

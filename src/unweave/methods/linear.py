@@ -1,0 +1,109 @@
+"""Linear methods: the baselines every other method must beat."""
+
+from __future__ import annotations
+
+import warnings
+from typing import final
+
+import numpy as np
+import torch
+from sklearn import decomposition
+from sklearn.exceptions import ConvergenceWarning
+from torch import Generator, Tensor
+
+from ..data import FactorData
+from ..errors import InputError
+from ..method import Method
+
+
+@final
+class PCA(Method):
+    """Principal components: directions of largest variance, uncorrelated but not independent."""
+
+    paper = "Pearson (1901)"
+
+    samples: int = 10_000
+    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+
+    def learn(self, data: FactorData) -> None:
+        x = flat(data, self.samples, self.seed)
+        self.mean_, self.components_ = principal_components(x, self.latent_dim, self.seed)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return (x.flatten(1) - self.mean_.to(x)) @ self.components_.to(x).T
+
+    def decode(self, z: Tensor) -> Tensor:
+        return z @ self.components_.to(z) + self.mean_.to(z)
+
+
+@final
+class LinearICA(Method):
+    """Independent components of the principal components (FastICA): recovers factors that were mixed linearly."""
+
+    paper = "Hyvarinen and Oja (2000)"
+
+    samples: int = 10_000
+    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+
+    def learn(self, data: FactorData) -> None:
+        x = flat(data, self.samples, self.seed)
+        self.mean_, components = principal_components(x, self.latent_dim, self.seed)
+        unmixing = independent((x - self.mean_) @ components.T, self.seed)  # (d, d)
+        self.unmixing_ = unmixing @ components  # (d, features)
+        self.mixing_ = torch.linalg.pinv(self.unmixing_)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return (x.flatten(1) - self.mean_.to(x)) @ self.unmixing_.to(x).T
+
+    def decode(self, z: Tensor) -> Tensor:
+        return z @ self.mixing_.to(z).T + self.mean_.to(z)
+
+
+def flat(data: FactorData, samples: int, seed: int) -> Tensor:
+    """The observations to learn from as rows, (n, features), in double precision."""
+    return data.collect(samples, Generator().manual_seed(seed)).x.flatten(1).double()
+
+
+def principal_components(x: Tensor, d: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The mean (features,) and the d leading directions (d, features) of centred rows x (n, features)."""
+    n, features = x.shape
+    if d > min(n - 1, features):
+        raise InputError(
+            f"latent_dim={d} is more than the data allow: n_samples={n} and n_features={features} "
+            f"have at most {min(n - 1, features)} directions; lower latent_dim"
+        )
+    if bool((x == x[:1]).all()):
+        raise InputError("every column of the data is constant: there is nothing to take apart")
+    pca = decomposition.PCA(d, random_state=seed).fit(x.numpy())
+    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_)
+
+
+def independent(y: Tensor, seed: int) -> Tensor:
+    """The matrix (d, d) that makes centred rows y (n, d) as independent as a linear map can, with unit variance.
+
+    FastICA with G(u) = u^4, which has no spurious optima where all kurtoses differ from zero (Hyvarinen, 1999).
+    Order and signs are free in ICA; the rule here is: least Gaussian first, largest weight positive.
+    """
+    # One scale for all columns: embeddings come with variance 1/n, where FastICA's tolerance would be met at once.
+    scale = y.std().clamp(min=torch.finfo(y.dtype).tiny)
+    ica = decomposition.FastICA(fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        u = ica.fit_transform((y / scale).numpy())
+    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
+        kurtosis = ", ".join(f"{k:.2f}" for k in _excess_kurtosis(u))
+        warnings.warn(
+            f"ICA did not converge: the directions found have excess kurtosis {kurtosis} (0 is Gaussian). "
+            "Factors close to Gaussian cannot be told apart; trust the space the codes span, not its axes.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    W = ica.components_ / float(scale)
+    W = W[np.argsort(-np.abs(_excess_kurtosis(u)), kind="stable")]
+    W *= np.sign(W[np.arange(len(W)), np.abs(W).argmax(1)])[:, None]
+    return torch.from_numpy(W)
+
+
+def _excess_kurtosis(u: np.ndarray) -> np.ndarray:
+    """E[u^4] - 3 of columns with unit variance, (n, d) -> (d,)."""
+    return np.mean(u**4, 0) - 3

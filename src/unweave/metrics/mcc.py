@@ -1,0 +1,42 @@
+"""Mean correlation coefficient."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from ..errors import InputError
+from ..scoring import checked, metric
+
+
+@metric(paper="Hyvarinen and Morioka (2016)", kinds=("ordinal", "circular", "real"))
+def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"] = "pearson") -> float:
+    """Mean |correlation| of each factor with its own code, under the best one-to-one match of codes to factors.
+
+    The match is the Hungarian method's. A factor that is left without a code, because there are fewer codes than
+    factors, counts as zero; so does a code that never changes. 1 is best.
+    """
+    c, z = checked(factors, codes)
+    r = np.abs(correlations(c, z, correlation))
+    rows, columns = linear_sum_assignment(-r)
+    return float(r[rows, columns].sum() / c.shape[1])
+
+
+def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> np.ndarray:
+    """The correlation of every column of c with every column of z, (n, k) and (n, d) -> (k, d)."""
+    if correlation not in ("pearson", "spearman"):
+        raise InputError(f"correlation={correlation!r}: wanted 'pearson' or 'spearman'")
+    if correlation == "spearman":
+        c, z = rankdata(c, axis=0), rankdata(z, axis=0)
+    return _standard(c).T @ _standard(z) / len(c)
+
+
+def _standard(a: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and variance 1; a column that never changes becomes zeros."""
+    a = a - a.mean(0)
+    scale = a.std(0)
+    dead = scale <= 1e-12 * np.abs(a).max(initial=0)
+    return a / np.where(dead, np.inf, scale)

@@ -1,0 +1,111 @@
+"""Runs become one self-contained HTML page: a summary, the table, the figures, and where it all came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from . import __version__, catalog
+from .errors import InputError, kebab, plural
+from .figures.embedding import embedding
+from .figures.heatmap import heatmap
+from .figures.isometry import isometry
+from .figures.style import data_uri
+from .storage import write_whole
+from .study import Evaluated, find_runs, read_run
+
+RECOVERED, PARTLY = 0.95, 0.8  # MCC from which the summary speaks of recovered and partly recovered factors
+
+
+def write_report(runs: Sequence[str | Path], out: str | Path = "report.html") -> Path:
+    """Write the page for run folders, or folders of runs; it opens without a network."""
+    out = Path(out)
+    if out.is_dir():
+        raise InputError(f"{out} is a folder: name the page, e.g. --out {out / 'report.html'}")
+    done = [read_run(folder) for folder in find_runs([Path(run) for run in runs])]
+    groups: dict[str, list[Evaluated]] = {}
+    for run in done:
+        groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
+    environment = Environment(loader=PackageLoader("unweave", "."), autoescape=select_autoescape(), trim_blocks=True)
+    page = environment.get_template("report.html.jinja").render(
+        version=__version__,
+        groups=[_group(members) for members in groups.values()],
+        thresholds=(RECOVERED, PARTLY),
+    )
+    write_whole(out, page)
+    return out
+
+
+def _group(runs: list[Evaluated]) -> dict[str, Any]:
+    """Everything the page says about the runs on one dataset."""
+    data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
+    best = {c: max((run.scores[c] for run in runs if c in run.scores), default=None) for c in columns}
+    named = [f.name for f in runs[0].factors if not f.noise]
+    about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
+    return {
+        "title": data["title"],
+        "about": about + (f", known factors: {', '.join(named)}" if named else ", no known factors"),
+        "summary": summary(runs),
+        "columns": columns,
+        "explained": [(c, _explanation(c)) for c in columns],
+        "runs": [_section(run, columns, best, runs) for run in runs],
+    }
+
+
+def summary(runs: Sequence[Evaluated]) -> str:
+    """What a person should know after ten seconds."""
+    scored = "mcc" if any("mcc" in run.scores for run in runs) else "local-isometry"
+    order = sorted((r for r in runs if scored in r.scores), key=lambda r: -r.scores[scored])
+    if not order:
+        return "No scores were asked for."
+    names = _labels(list(runs))
+    top, rest = order[0], order[1:]
+    value = top.scores[scored]
+    if scored == "mcc":
+        verdict = "recovers" if value >= RECOVERED else "partly recovers" if value >= PARTLY else "does not recover"
+        factors = [f.name for f in top.factors if f.kind != "nominal" and not f.noise]
+        text = f"{names[id(top)]} {verdict} the factors {' and '.join(factors)} (MCC {value:.3f}; 1 is perfect)"
+    else:
+        text = f"No factors are known. {names[id(top)]} keeps near distances best (local isometry {value:.3f}; 1 is perfect)"
+    others = "; ".join(f"{names[id(r)]} {r.scores[scored]:.3f}" for r in rest[:5])
+    more = f"; and {len(rest) - 5} more" if len(rest) > 5 else ""
+    return text + (f". Others: {others}{more}." if rest else ".")
+
+
+def _labels(runs: list[Evaluated]) -> dict[int, str]:
+    """Each run's method, with the settings in which runs of that method differ."""
+    labels = {}
+    for run in runs:
+        mine = run.recipe["method"]
+        same = [r.recipe["method"] for r in runs if r.recipe["method"]["name"] == mine["name"]]
+        apart = [k for k in mine if k not in ("name", "source") and len({json.dumps(s.get(k)) for s in same}) > 1]
+        labels[id(run)] = mine["name"] + (f" ({', '.join(f'{k}={mine[k]}' for k in apart)})" if apart else "")
+    return labels
+
+
+def _section(run: Evaluated, columns: list[str], best: dict[str, Any], runs: list[Evaluated]) -> dict[str, Any]:
+    heat = heatmap(run.codes, run.truth, run.factors)
+    figures = [("The codes, coloured by each true factor" if run.factors else "The codes",
+                embedding(run.codes, run.truth, run.factors))]  # fmt: skip
+    figures += [("Correlation of factors and codes", heat)] if heat is not None else []
+    figures.append(("Distances of near pairs", isometry(run.pairs, run.scores.get("local-isometry"))))
+    cells = [(run.scores.get(c), run.scores.get(c) is not None and run.scores[c] == best[c]) for c in columns]
+    return {
+        "label": _labels(runs)[id(run)],
+        "cells": cells,
+        "seconds": run.env["seconds"],
+        "figures": [{"caption": caption, "uri": data_uri(figure)} for caption, figure in figures],
+        "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
+        "seed": run.recipe["method"].get("seed"),
+        "hash": run.env["data"]["sha256"][:12],
+    }
+
+
+def _explanation(column: str) -> str:
+    """The first sentence of a metric's documentation."""
+    found = catalog.metrics().get(kebab(column.split(".")[0].split("[")[0]))
+    return ((found.__doc__ or "").strip().split("\n")[0] + f" [{found.facts.paper}]") if found else "your own metric"

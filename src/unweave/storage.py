@@ -1,0 +1,96 @@
+"""Folders that appear whole or not at all, and files that are checked before they are believed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Write into a temporary neighbour; it gets its name when the block ends, and vanishes if the block fails.
+
+    >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
+    ...     (tmp / "scores.json").write_text("{}")
+    """
+    if folder.exists() and not replace:
+        raise InputError(f"{folder} exists already: choose another name, or remove it first")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tmp = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
+        shutil.rmtree(tmp, ignore_errors=True)
+        tmp.mkdir()
+    except OSError as error:
+        raise InputError(f"cannot write to {folder.parent}: {error.strerror or error}; choose another folder") from error
+    try:
+        yield tmp
+        if folder.exists():
+            # Two renames: a reader finds the old folder, or for an instant none, but never half of one.
+            old = folder.parent / f".{folder.name}.{os.getpid()}.old"
+            folder.rename(old)
+            tmp.rename(folder)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            tmp.rename(folder)
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there entirely or not at all."""
+    tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tmp.write_text(text, encoding="utf-8")
+        tmp.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+    finally:
+        tmp.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Readable JSON, for people and `git diff`."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or an error that names the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read ({error}): it is truncated or altered; make it again") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
+    return value
+
+
+def sha256(*paths: Path) -> str:
+    """The hash of one file, or of many with their names."""
+    total = hashlib.sha256()
+    for path in paths:
+        if len(paths) > 1:
+            total.update(path.name.encode() + b"\0")
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()
+
+
+def check_hash(path: Path, wanted: str) -> None:
+    """Refuse a truncated or altered file by name."""
+    if not path.is_file():
+        raise InputError(f"{path} is missing: the folder is not complete; make it again")
+    found = sha256(path)
+    if found != wanted:
+        raise InputError(f"{path} is truncated or altered: its sha256 is {found[:12]}..., wanted {wanted[:12]}...")

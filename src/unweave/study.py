@@ -1,0 +1,241 @@
+"""A study is a list of runs; a run is a recipe with an address and, once done, a folder. Finished runs are skipped."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from torch import Generator
+
+from . import catalog
+from .data import Draw, Factor, FactorData
+from .dataset import Dataset
+from .errors import InputError, kebab, plural
+from .method import Method
+from .metrics.local_isometry import near_pairs
+from .scoring import Metric
+from .storage import read_json, sha256, whole_folder, write_json, write_whole
+
+DEFAULT_METRICS = ("mcc", "local-isometry")
+EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
+SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One dataset, one method: everything that decides the outcome."""
+
+    data: Dataset
+    method: Method
+
+    def recipe(self) -> dict[str, Any]:
+        """All of it as JSON; a class out of a user's own file brings the hash of that file."""
+        method = {"name": kebab(type(self.method).__name__)} | self.method.get_params(deep=False) | _source(self.method)
+        return {"data": self.data.recipe() | _source(self.data), "method": method}
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of the recipe: where the run lives."""
+        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def title(self) -> str:
+        """What progress and folders call the run."""
+        return f"{kebab(type(self.method).__name__)} on {self.data.title()}"
+
+
+class Evaluated(NamedTuple):
+    """A finished run, as read back from its folder."""
+
+    folder: Path
+    recipe: dict[str, Any]
+    scores: dict[str, float]
+    env: dict[str, Any]
+    factors: tuple[Factor, ...]
+    codes: np.ndarray  # (n, d)
+    truth: np.ndarray  # (n, k)
+    pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
+
+
+def sweep(data: Dataset, method: Method, **axes: Iterable[Any]) -> list[Run]:
+    """The product of the axes, e.g. sweep(SquaresXY(), HessianICA(), n_neighbors=[10, 15, 30], seed=range(5))."""
+    try:
+        return [Run(data, clone(method).set_params(**p)) for p in ParameterGrid({k: list(v) for k, v in axes.items()})]
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def execute(
+    runs: Iterable[Run],
+    out: str | Path,
+    *,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    notify: Notify = lambda text: None,
+) -> pd.DataFrame:
+    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back."""
+    runs = list(runs)
+    scorers = {name: catalog.find(catalog.metrics, name) for name in metrics}
+    for i, run in enumerate(runs):
+        perform(run, Path(out) / run.key, scorers, lambda text, i=i: notify(f"[{i + 1}/{len(runs)}] {text}"))  # type: ignore[misc]
+    return rows([Path(out) / run.key for run in runs])
+
+
+def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
+    """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
+    if folder.exists():
+        return _finished(run, folder, scorers, notify)
+    notify(f"{run.title()}: loading data")
+    data = run.data.load()
+    draw = data.collect(EVALUATED, Generator().manual_seed(0))
+    notify(f"{run.title()}: learning from {_describe(draw, data)}")
+    start = time.perf_counter()
+    run.method.fit(data)
+    seconds = time.perf_counter() - start
+    notify(f"{run.title()}: scoring")
+    codes = run.method.transform(draw.x)
+    scores = score(draw, codes, data.factors, scorers)
+    with whole_folder(folder) as tmp:
+        run.method.write(tmp)
+        write_json(tmp / "run.json", {"key": run.key, **run.recipe()})
+        write_json(tmp / "scores.json", scores)
+        write_json(tmp / "env.json", environment(run.data.title(), data, draw, seconds))
+        _write_codes(tmp, draw, codes, data.factors)
+    return read_run(folder)
+
+
+def score(
+    draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]
+) -> dict[str, float]:
+    """Every metric that these data allow; one that returns several numbers gives several columns."""
+    scores: dict[str, float] = {}
+    for name, scorer in scorers.items():
+        if scorer.facts.truth == "inputs":
+            value = scorer(draw.x, codes)
+        else:
+            fit = [j for j, f in enumerate(factors) if f.kind in scorer.facts.kinds and not f.noise]
+            if not fit:
+                continue  # no labels, or none of the kind that the metric is made for
+            value = scorer(draw.c[:, fit], codes)
+        scores |= flatten(name, value)
+    return scores
+
+
+def flatten(name: str, value: Any) -> dict[str, float]:
+    """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ..."""
+    if hasattr(value, "_asdict"):
+        return {f"{name}.{field}": float(v) for field, v in value._asdict().items()}
+    return {name: float(value)}
+
+
+def rows(folders: Iterable[Path]) -> pd.DataFrame:
+    """One row per run: key, data, method, its parameters, its scores, seconds."""
+    table = []
+    for run in map(read_run, folders):
+        params = {k: v for k, v in run.recipe["method"].items() if k not in ("name", "source")}
+        head = {"key": run.recipe["key"], "data": run.env["data"]["title"], "method": run.recipe["method"]["name"]}
+        table.append(head | params | run.scores | {"seconds": run.env["seconds"]})
+    return pd.DataFrame(table)
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Run folders among the paths, or below them."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path} does not exist: give a run folder, or a folder of runs")
+        below = [path] if (path / "run.json").is_file() else sorted(f.parent for f in path.rglob("run.json"))
+        below = [b for b in below if not any(part.startswith(".") for part in b.relative_to(path).parts)]
+        if not below:
+            raise InputError(f"{path} holds no runs: make one with `unweave fit METHOD DATA --out {path}`")
+        found += [b for b in below if b not in found]
+    return found
+
+
+def read_run(folder: Path) -> Evaluated:
+    """Everything about a finished run except its weights."""
+    recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
+    factors = tuple(Factor(**f) for f in env["data"]["factors"])
+    try:
+        table = pd.read_parquet(folder / "codes.parquet").to_numpy(np.float64)
+        pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
+    except Exception as error:
+        raise InputError(f"{folder} is not complete ({error}): remove it and run again") from error
+    d = table.shape[1] - len(factors)
+    return Evaluated(folder, recipe, read_json(folder / "scores.json"), env, factors, table[:, :d], table[:, d:], pairs)
+
+
+def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:
+    """Provenance: what was learned from, where, with which versions, how long it took."""
+    packages = ("unweave", "torch", "numpy", "scipy", "scikit-learn")
+    return {
+        "seconds": round(seconds, 3),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "data": {
+            "title": title,
+            "observations": len(draw.x),
+            "shape": list(data.shape),
+            "factors": [vars(f) for f in data.factors],
+            "sha256": hashlib.sha256(draw.x.numpy(force=True).tobytes()).hexdigest(),
+        },
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
+        "machine": {"system": platform.platform(terse=True), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+    }
+
+
+def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify) -> Evaluated:
+    """A run that is there already: check that it is this one, and add the scores that it lacks."""
+    done = read_run(folder)
+    if done.recipe.get("key") != run.key:
+        raise InputError(
+            f"{folder} holds another run ({done.recipe['method']['name']} on {done.env['data']['title']}, or the same "
+            "with other settings): choose another --out, or remove it"
+        )
+    have = {column.split(".")[0] for column in done.scores}
+    missing = {name: s for name, s in scorers.items() if name not in have}
+    if not missing:
+        notify(f"{run.title()}: finished before, kept ({folder})")
+        return done
+    notify(f"{run.title()}: finished before; scoring {', '.join(missing)}")
+    data = run.data.load()
+    draw = data.collect(EVALUATED, Generator().manual_seed(0))
+    scores = done.scores | score(draw, done.codes, data.factors, missing)
+    write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
+    return done._replace(scores=scores)
+
+
+def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[Factor]) -> None:
+    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
+    truth = pd.DataFrame(draw.c.numpy(force=True), columns=[f.name for f in factors])
+    pd.concat([table, truth], axis=1).to_parquet(folder / "codes.parquet")
+    near = near_pairs(draw.x, codes)
+    shown = np.random.default_rng(0).permutation(len(near.dx))[:SHOWN_PAIRS]
+    pd.DataFrame({"data": near.dx[shown], "codes": near.dz[shown]}).to_parquet(folder / "pairs.parquet")
+
+
+def _describe(draw: Draw, data: FactorData) -> str:
+    return f"{plural(len(draw.x), 'observation')} of shape {' x '.join(map(str, data.shape))}"
+
+
+def _source(thing: object) -> dict[str, str]:
+    """The hash of the file a user's own class stands in, so that an edited method is a new run."""
+    module = inspect.getmodule(type(thing))
+    if module is None or module.__name__.split(".")[0] == __package__ or not getattr(module, "__file__", None):
+        return {}
+    return {"source": sha256(Path(str(module.__file__)))}
