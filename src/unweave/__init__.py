@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .dataset import Dataset
     from .errors import InputError
     from .method import Method
-    from .scoring import metric
     from .report import write_report
+    from .scoring import metric
     from .study import Run, execute, rows, sweep
 
 __version__ = "0.1.0"
@@ -35,7 +35,7 @@ _HOME = {
     "metric": "scoring",
     "write_report": "report",
 }
-__all__ = [  # noqa: PLE0604, RUF022 (the table above is the list)
+__all__ = [  # noqa: PLE0604 (the table above is the list)
     "__version__",
     *_HOME,
 ]

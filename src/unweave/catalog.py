@@ -15,7 +15,7 @@ from . import metrics as _metrics
 from .dataset import Dataset
 from .discovery import contents
 from .errors import InputError, kebab, unknown
-from .files import ARRAYS, TABLES, OwnData
+from .files import OwnData
 from .method import Method
 from .scoring import Metric
 from .storage import read_json
@@ -62,7 +62,7 @@ def find_data(name: str) -> type[Dataset]:
     path = Path(name)
     if ".py:" in name:
         return find(datasets, name)  # type: ignore[no-any-return]
-    if kebab(name) not in datasets() and (path.exists() or path.suffix.lower() in TABLES | ARRAYS or "/" in name):
+    if kebab(name) not in datasets() and (path.exists() or path.suffix or "/" in name):
         return OwnData
     return find(datasets, name)  # type: ignore[no-any-return]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,7 @@ class OwnData(Dataset):
     def sha256(self) -> str:
         """The hash of the file, or of all images of the folder with their names."""
         path = Path(self.path)
+        _check_exists(path)
         return sha256(*(image_files(path) if path.is_dir() else [path]))
 
     def load(self) -> FactorData:
@@ -54,6 +56,8 @@ class OwnData(Dataset):
         x, truth = read(Path(self.path), factors=self.factors, columns=self.columns)
         if len(x) < 2:
             raise InputError(f"{self.path} has {plural(len(x), 'row')} of data; at least two are needed")
+        if x.shape[1] == 0:
+            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
         if isinstance(x, pd.DataFrame):
             names, x = list(x.columns), x.to_numpy(np.float64)
         else:
@@ -61,6 +65,9 @@ class OwnData(Dataset):
         check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
         if x.ndim == 2:
             x = self._without_constants(x, names)
+        for name in truth.columns:
+            if truth[name].nunique() < 2:
+                raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
         return as_data(x, truth if len(truth.columns) else None)
 
     def _without_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
@@ -88,9 +95,7 @@ def read(
             raise InputError(f"{path} is a folder of images and has no columns; its sub-folders are its labels")
         return read_images(path)
     suffix = path.suffix.lower()
-    if not path.exists():
-        near = unknown("file", path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [])
-        raise InputError(f"{path} does not exist: {near}")
+    _check_exists(path)
     if suffix in TABLES:
         return split_table(path, read_table(path), factors, columns)
     if suffix == ".npy":
@@ -100,6 +105,13 @@ def read(
     if suffix == ".npz":
         return read_npz(path, factors, columns)
     raise InputError(f"{path} is of no known kind ({suffix or 'no ending'}): wanted {ALL}")
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, 1)
+        raise InputError(f"{path} does not exist" + (f"; did you mean {path.parent / near[0]}?" if near else ""))
 
 
 # Tables ---------------------------------------------------------------------------------------------------------
@@ -141,8 +153,6 @@ def split_table(
         if truth[name].isna().any():
             raise InputError(f"factor {name!r} of {path} has gaps, first in row {int(truth[name].isna().argmax())}")
     x = table[list(columns)] if columns else table.drop(columns=list(factors))
-    if x.shape[1] == 0:
-        raise InputError(f"{path} has no columns left to learn from")
     for name in x.columns:
         if not pd.api.types.is_numeric_dtype(x[name]) or pd.api.types.is_bool_dtype(x[name]):
             example = x[name].dropna()
@@ -159,6 +169,27 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if re.search(r"\W", name) else name
 
 
+def read_codes(path: Path) -> np.ndarray:
+    """A file of codes from any tool, (n, d)."""
+    codes, _ = read(path)
+    codes = codes.to_numpy(np.float64) if isinstance(codes, pd.DataFrame) else codes
+    check_finite(codes, what=str(path))
+    return codes
+
+
+def read_factors(path: Path) -> pd.DataFrame:
+    """A file of true factors: every column of it, classes by number or by name."""
+    if path.suffix.lower() in TABLES:
+        _check_exists(path)
+        table = read_table(path)
+        return split_table(path, table, tuple(str(name) for name in table.columns), ())[1]
+    x, labels = read(path)
+    if len(labels.columns):
+        return labels
+    array = np.asarray(x)
+    return pd.DataFrame(array.reshape(len(array), -1)).add_prefix("factor")
+
+
 # Arrays ---------------------------------------------------------------------------------------------------------
 
 
@@ -168,7 +199,9 @@ def load_array(path: Path) -> Any:
         return np.load(path, allow_pickle=False)
     except Exception as error:  # numpy raises ValueError, EOFError, BadZipFile, ... for a damaged file
         text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
-        raise InputError(f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)") from error
+        raise InputError(
+            f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)"
+        ) from error
 
 
 def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self, dataclass_transform, final
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialised
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -137,7 +138,7 @@ class Method(TransformerMixin, BaseEstimator, ABC):
         learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_")}
         tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in learned.items() if k not in tensors}
-        save_file(tensors, folder / "model.safetensors")
+        (folder / "model.safetensors").write_bytes(serialised(tensors))
         config = {
             "unweave": __version__,
             "method": kebab(type(self).__name__),

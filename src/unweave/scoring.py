@@ -59,7 +59,9 @@ def checked(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndar
     c, z = _matrix(truth, what), _matrix(codes, "codes")
     if len(c) != len(z):
         swapped = " (are its axes swapped? wanted one row per sample)" if len(c) in z.shape or len(z) in c.shape else ""
-        raise InputError(f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: want the same")
+        raise InputError(
+            f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: want the same"
+        )
     if len(c) < 3:
         raise InputError(f"{plural(len(c), 'sample')}: a score needs at least three")
     if what == "factors":

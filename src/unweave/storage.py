@@ -21,7 +21,7 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
     ...     (tmp / "scores.json").write_text("{}")
     """
-    if folder.exists() and not replace:
+    if folder.exists() and not replace and (folder.is_file() or any(folder.iterdir())):
         raise InputError(f"{folder} exists already: choose another name, or remove it first")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,9 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(tmp, ignore_errors=True)
         tmp.mkdir()
     except OSError as error:
-        raise InputError(f"cannot write to {folder.parent}: {error.strerror or error}; choose another folder") from error
+        raise InputError(
+            f"cannot write to {folder.parent}: {error.strerror or error}; choose another folder"
+        ) from error
     try:
         yield tmp
         if folder.exists():

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from sklearn.model_selection import ParameterGrid
 from torch import Generator
 
 from . import catalog
-from .data import Draw, Factor, FactorData
+from .data import Draw, Factor, FactorData, check_finite
 from .dataset import Dataset
 from .errors import InputError, kebab, plural
 from .method import Method
@@ -99,11 +100,12 @@ def execute(
 
 def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
     """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
-    if folder.exists():
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         return _finished(run, folder, scorers, notify)
     notify(f"{run.title()}: loading data")
     data = run.data.load()
     draw = data.collect(EVALUATED, Generator().manual_seed(0))
+    check_finite(draw.x.numpy(force=True), what=run.data.title())
     notify(f"{run.title()}: learning from {_describe(draw, data)}")
     start = time.perf_counter()
     run.method.fit(data)
@@ -120,19 +122,19 @@ def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify =
     return read_run(folder)
 
 
-def score(
-    draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]
-) -> dict[str, float]:
+def score(draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]) -> dict[str, float]:
     """Every metric that these data allow; one that returns several numbers gives several columns."""
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
-        if scorer.facts.truth == "inputs":
-            value = scorer(draw.x, codes)
-        else:
-            fit = [j for j, f in enumerate(factors) if f.kind in scorer.facts.kinds and not f.noise]
-            if not fit:
-                continue  # no labels, or none of the kind that the metric is made for
-            value = scorer(draw.c[:, fit], codes)
+        fit = [j for j, f in enumerate(factors) if f.kind in scorer.facts.kinds and not f.noise]
+        if scorer.facts.truth == "factors" and not fit:
+            continue  # no labels, or none of the kind that the metric is made for
+        try:
+            value = scorer(draw.x if scorer.facts.truth == "inputs" else draw.c[:, fit], codes)
+        except ValueError as error:
+            # A score that cannot be had must not cost the model that was learned.
+            warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
+            continue
         scores |= flatten(name, value)
     return scores
 
@@ -145,13 +147,18 @@ def flatten(name: str, value: Any) -> dict[str, float]:
 
 
 def rows(folders: Iterable[Path]) -> pd.DataFrame:
-    """One row per run: key, data, method, its parameters, its scores, seconds."""
+    """One row per run, as a table; where a method has no such setting or score, the cell is empty."""
+    return pd.DataFrame(records(folders)).convert_dtypes()
+
+
+def records(folders: Iterable[Path]) -> list[dict[str, Any]]:
+    """One record per run: key, data, method, its parameters, its scores, seconds."""
     table = []
     for run in map(read_run, folders):
         params = {k: v for k, v in run.recipe["method"].items() if k not in ("name", "source")}
         head = {"key": run.recipe["key"], "data": run.env["data"]["title"], "method": run.recipe["method"]["name"]}
         table.append(head | params | run.scores | {"seconds": run.env["seconds"]})
-    return pd.DataFrame(table)
+    return table
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
@@ -195,12 +202,18 @@ def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dic
             "sha256": hashlib.sha256(draw.x.numpy(force=True).tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
-        "machine": {"system": platform.platform(terse=True), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+        "machine": {
+            "system": platform.platform(terse=True),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+        },
     }
 
 
 def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify) -> Evaluated:
     """A run that is there already: check that it is this one, and add the scores that it lacks."""
+    if not (folder / "run.json").is_file():
+        raise InputError(f"{folder} exists and is not a run: choose another --out, or remove it")
     done = read_run(folder)
     if done.recipe.get("key") != run.key:
         raise InputError(

@@ -147,8 +147,8 @@ def correlated(
 ) -> Correlated:
     """Make two factors of discrete data dependent: by a `joint` table, or by `strength`.
 
-    Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1] (the form of Traeuble et al., 2021):
-    the smaller, the more correlated.
+    Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1], the form of Traeuble et al.
+    (2021): the smaller, the more correlated.
     """
     if not isinstance(data, Grid | Table):
         raise InputError(f"correlated factors need a Grid or a Table to resample, not a {type(data).__name__}")

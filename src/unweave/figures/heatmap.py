@@ -18,7 +18,7 @@ def heatmap(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> 
     if not rows:
         return None
     r = np.abs(correlations(truth[:, rows], codes))  # (k, d)
-    figure, (axis,) = panels(1, width=1.6 + 0.75 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
+    figure, (axis,) = panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
     picture = axis.imshow(r, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for (i, j), value in np.ndenumerate(r):
         if r.size <= 100:
@@ -26,6 +26,6 @@ def heatmap(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> 
     axis.set_xticks(range(r.shape[1]), [f"code {j + 1}" for j in range(r.shape[1])])
     axis.set_yticks(range(len(rows)), [factors[j].name for j in rows])
     axis.spines[:].set_visible(False)
-    axis.set_title("|correlation| of factors and codes")
+    axis.set_title("|correlation|")
     figure.colorbar(picture, ax=axis)
     return figure

@@ -20,7 +20,7 @@ RC = {
 }
 
 
-def panels(count: int, *, width: float = 3.4, height: float = 3.0) -> tuple[Figure, list[Axes]]:
+def panels(count: int, *, width: float = 2.95, height: float = 2.8) -> tuple[Figure, list[Axes]]:
     """A row of panels of equal size."""
     with mpl.rc_context(RC):
         figure = Figure(figsize=(width * count, height), layout="constrained")

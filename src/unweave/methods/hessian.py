@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Literal, final
 
 import torch
 from scipy.sparse.csgraph import connected_components
@@ -14,6 +14,8 @@ from ..data import FactorData
 from ..errors import InputError
 from ..method import Method
 from .linear import flat, independent, principal_components
+
+MOST_NEIGHBORS = 64  # beyond this, "auto" rather says that the data are not one piece
 
 
 @final
@@ -27,8 +29,9 @@ class HessianICA(Method):
 
     paper = "Horan, Richardson and Weiss (2021), When is unsupervised disentanglement possible?"
 
-    n_neighbors: int = 12
-    """size of a neighbourhood; at least 1 + d + d(d+1)/2, and larger for noisy data"""
+    n_neighbors: int | Literal["auto"] = "auto"
+    """size of a neighbourhood: at least 1 + d + d(d+1)/2, larger for noisy data.
+    auto takes twice the least, and more where the neighbour graph would fall into parts"""
     project: int = 50
     """principal components kept before neighbours are sought: faster, and smooths pixel noise; 0 keeps all"""
     samples: int = 3_000
@@ -37,18 +40,18 @@ class HessianICA(Method):
     def learn(self, data: FactorData) -> None:
         x = flat(data, self.samples, self.seed)  # (n, features)
         n, features = x.shape
-        d, k = self.latent_dim, self.n_neighbors
-        _check_sizes(n, features, d, k)
+        d = self.latent_dim
+        k = _neighbourhood(n, features, d, self.n_neighbors)
         keep = min(self.project or features, features, n - 1)
         self.mean_, self.components_ = principal_components(x, keep, self.seed)
         self.points_ = (x - self.mean_) @ self.components_.T  # (n, keep)
-        _check_connected(self.points_, k)
+        k = self.n_neighbors_ = _connected(self.points_, k, may_grow=self.n_neighbors == "auto")
         y = _null_space(self.points_, d, k, self.seed)  # (n, d), y = A z + b
         self.codes_ = (y - y.mean(0)) @ independent(y - y.mean(0), self.seed).T  # (n, d)
 
     def encode(self, x: Tensor) -> Tensor:
         q = (x.flatten(1).double() - self.mean_) @ self.components_.T  # (n, keep)
-        search = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.points_.numpy())
+        search = NearestNeighbors(n_neighbors=self.n_neighbors_).fit(self.points_.numpy())
         near = torch.from_numpy(search.kneighbors(q.numpy(), return_distance=False))  # (n, k)
         weights = _rebuilding_weights(self.points_[near] - q[:, None])
         return torch.einsum("nk,nkd->nd", weights, self.codes_[near])
@@ -62,7 +65,9 @@ def _null_space(points: Tensor, d: int, k: int, seed: int) -> Tensor:
     except (ValueError, RuntimeError) as error:
         # The sparse solver factorises the matrix, which fails where its null space is exact; the dense one does not.
         if len(points) > 5_000:
-            raise InputError(f"no null space was found for {len(points)} points ({error}); change n_neighbors") from error
+            raise InputError(
+                f"no null space was found for {len(points)} points ({error}); change n_neighbors"
+            ) from error
         return torch.from_numpy(hlle.set_params(eigen_solver="dense").fit_transform(points.numpy()))
 
 
@@ -75,22 +80,30 @@ def _rebuilding_weights(delta: Tensor) -> Tensor:
     return w / w.sum(1, keepdim=True)
 
 
-def _check_sizes(n: int, features: int, d: int, k: int) -> None:
+def _neighbourhood(n: int, features: int, d: int, wanted: int | Literal["auto"]) -> int:
+    """How many neighbours to take, or why there can be none."""
     least = 1 + d + d * (d + 1) // 2
     if d > features:
         raise InputError(f"latent_dim={d} is more than the data allow: n_features={features}; lower latent_dim")
+    k = min(2 * least, max(n - 1, least)) if wanted == "auto" else wanted
     if k < least:
         raise InputError(f"n_neighbors={k} is too few for latent_dim={d}: a Hessian needs at least {least}")
     if n <= k:
         raise InputError(f"n_samples={n} is too few for n_neighbors={k}: give more samples, or fewer neighbours")
+    return k
 
 
-def _check_connected(points: Tensor, k: int) -> None:
+def _connected(points: Tensor, k: int, *, may_grow: bool) -> int:
+    """The number of neighbours, from k on, that hold the points together as one graph."""
     parts, member = connected_components(kneighbors_graph(points.numpy(), k), directed=False)
-    if parts > 1:
-        sizes = torch.from_numpy(member).bincount().sort(descending=True).values.tolist()
-        shown = ", ".join(map(str, sizes[:5])) + (", ..." if parts > 5 else "")
-        raise InputError(
-            f"the neighbour graph falls into {parts} parts (sizes {shown}), and each would look like a factor of its "
-            f"own: raise n_neighbors above {k}, or learn from each part alone"
-        )
+    larger = min(k + max(1, k // 4), len(points) - 1, MOST_NEIGHBORS)
+    if parts == 1:
+        return k
+    if may_grow and larger > k:
+        return _connected(points, larger, may_grow=True)
+    sizes = torch.from_numpy(member).bincount().sort(descending=True).values.tolist()
+    shown = ", ".join(map(str, sizes[:5])) + (", ..." if parts > 5 else "")
+    raise InputError(
+        f"the neighbour graph of n_neighbors={k} falls into {parts} parts (sizes {shown}), and each would look like a "
+        "factor of its own: raise n_neighbors, or learn from each part alone"
+    )
