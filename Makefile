@@ -21,7 +21,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python benchmarks/spectral.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

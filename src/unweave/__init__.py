@@ -11,15 +11,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import catalog, datasets, methods, metrics
-    from .catalog import load
-    from .data import Factor, FactorData, Grid, Mixing, Table, as_data
-    from .dataset import Dataset
-    from .errors import InputError
-    from .method import Method
-    from .report import write_report
-    from .scoring import metric
-    from .study import Run, execute, rows, sweep
+    from . import catalog as catalog
+    from . import datasets as datasets
+    from . import methods as methods
+    from . import metrics as metrics
+    from .catalog import load as load
+    from .data import (
+        Factor as Factor,
+    )
+    from .data import (
+        FactorData as FactorData,
+    )
+    from .data import (
+        Grid as Grid,
+    )
+    from .data import (
+        Mixing as Mixing,
+    )
+    from .data import (
+        Table as Table,
+    )
+    from .data import (
+        as_data as as_data,
+    )
+    from .dataset import Dataset as Dataset
+    from .errors import InputError as InputError
+    from .method import Method as Method
+    from .report import write_report as write_report
+    from .scoring import metric as metric
+    from .study import Run as Run
+    from .study import execute as execute
+    from .study import rows as rows
+    from .study import sweep as sweep
 
 __version__ = "0.1.0"
 

@@ -61,10 +61,10 @@ def find_data(name: str) -> type[Dataset]:
     """A dataset's class by catalog name, by `mine.py:MyData`, or by the path of a user's own file or folder."""
     path = Path(name)
     if ".py:" in name:
-        return find(datasets, name)  # type: ignore[no-any-return]
+        return find(datasets, name)
     if kebab(name) not in datasets() and (path.exists() or path.suffix or "/" in name):
         return OwnData
-    return find(datasets, name)  # type: ignore[no-any-return]
+    return find(datasets, name)
 
 
 def load(folder: str | Path) -> Method:

@@ -184,11 +184,11 @@ def _explain_fit(names: list[str]) -> None:
         tyro.cli(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
     say("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
     say("METHOD is one of these, or your own as mine.py:MyMethod:")
-    for name, thing in catalog.methods().items():
-        say(f"  {name:18}{summary(thing)}")
+    for name, method in catalog.methods().items():
+        say(f"  {name:18}{summary(method)}")
     say(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
-    for name, thing in catalog.datasets().items():
-        say(f"  {name:18}{summary(thing)}")
+    for name, dataset in catalog.datasets().items():
+        say(f"  {name:18}{summary(dataset)}")
     say("\n`unweave fit METHOD DATA --help` lists the options of both.")
 
 

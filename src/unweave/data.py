@@ -223,7 +223,8 @@ def as_data(X: Any, y: Any = None) -> FactorData:
     """
     if isinstance(X, FactorData):
         return X
-    x = torch.as_tensor(np.asarray(X))
+    array = np.asarray(X)
+    x = torch.from_numpy(array if array.flags.writeable else array.copy())
     if x.ndim < 2:
         raise InputError(f"data of shape {tuple(x.shape)}: wanted one row per observation, (n, d) or (n, ..., h, w)")
     x = x if x.is_floating_point() or x.dtype == torch.uint8 else x.double()

@@ -54,8 +54,6 @@ class OwnData(Dataset):
     def load(self) -> FactorData:
         """Read and check."""
         x, truth = read(Path(self.path), factors=self.factors, columns=self.columns)
-        if len(x) < 2:
-            raise InputError(f"{self.path} has {plural(len(x), 'row')} of data; at least two are needed")
         if x.shape[1] == 0:
             raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
         if isinstance(x, pd.DataFrame):
@@ -145,6 +143,8 @@ def split_table(
     path: Path, table: pd.DataFrame, factors: tuple[str, ...], columns: tuple[str, ...]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Columns to learn from, which must be numbers, and columns that are known factors, which may be anything."""
+    if len(table) < 2:
+        raise InputError(f"{path} has {plural(len(table), 'row')} of data; at least two are needed")
     for name in (*factors, *columns):
         if name not in table.columns:
             raise unknown(f"column of {path.name}", name, [str(c) for c in table.columns])
@@ -246,7 +246,7 @@ def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
     where = f"array {name!r} of {path}" if name else str(path)
     if x.dtype.kind not in "fiub":
         raise InputError(f"{where} holds {x.dtype}, not real numbers")
-    if x.ndim < 2 or 0 in x.shape:
+    if x.ndim < 2 or 0 in x.shape or len(x) < 2:
         raise InputError(f"{where} has shape {x.shape}; wanted (rows, columns) or (images, ..., height, width)")
     return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)
 

@@ -167,5 +167,6 @@ class Method(TransformerMixin, BaseEstimator, ABC):
         learned["shape_"] = tuple(learned["shape_"])
         if "feature_names_in_" in learned:
             learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
-        vars(method).update(learned | tensors)
+        for name_, value in (learned | tensors).items():
+            setattr(method, name_, value)
         return method

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, select_autoescape
+from jinja2 import Environment, PackageLoader
 
 from . import __version__, catalog
 from .errors import InputError, kebab, plural
@@ -30,7 +30,7 @@ def write_report(runs: Sequence[str | Path], out: str | Path = "report.html") ->
     groups: dict[str, list[Evaluated]] = {}
     for run in done:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
-    environment = Environment(loader=PackageLoader("unweave", "."), autoescape=select_autoescape(), trim_blocks=True)
+    environment = Environment(loader=PackageLoader("unweave", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report.html.jinja").render(
         version=__version__,
         groups=[_group(members) for members in groups.values()],

@@ -56,7 +56,8 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
     finally:
-        tmp.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            tmp.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -60,7 +60,9 @@ def test_rendering_is_a_function_of_the_point_alone(dataset):
     whole = data.render(points)
     for i in range(6):
         torch.testing.assert_close(data.render(points[i : i + 1])[0], whole[i], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(data.render(points.reshape(2, 3, -1)), whole.reshape(2, 3, *data.shape), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        data.render(points.reshape(2, 3, -1)), whole.reshape(2, 3, *data.shape), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_images_lie_in_0_to_1(dataset):
@@ -74,4 +76,6 @@ def test_images_lie_in_0_to_1(dataset):
 def test_it_says_what_it_is(dataset):
     assert dataset.paper
     assert (type(dataset).__doc__ or "").strip()
-    assert json.loads(json.dumps(dataset.recipe()))["name"] == next(n for n, d in DATASETS.items() if d is type(dataset))
+    assert json.loads(json.dumps(dataset.recipe()))["name"] == next(
+        n for n, d in DATASETS.items() if d is type(dataset)
+    )

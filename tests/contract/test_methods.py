@@ -57,7 +57,9 @@ def test_it_works_in_a_pipeline_and_with_clone(name, x):
     pipeline = make_pipeline(StandardScaler(), clone(method))
     codes = pipeline.fit_transform(x)
     assert codes.shape == (len(x), 2)
-    assert np.array_equal(codes, method.fit(StandardScaler().fit_transform(x)).transform(StandardScaler().fit_transform(x)))
+    assert np.array_equal(
+        codes, method.fit(StandardScaler().fit_transform(x)).transform(StandardScaler().fit_transform(x))
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -59,11 +59,11 @@ def test_a_dead_code_dimension_is_no_error_and_changes_nothing(metric, factors):
 
 
 def test_bad_input_is_refused_in_words(metric, factors):
-    with pytest.raises(InputError, match="500 rows of .* and 499 rows of codes"):
+    with pytest.raises(InputError, match=r"500 rows of .* and 499 rows of codes"):
         metric(factors, factors[:-1])
     with pytest.raises(InputError, match="axes swapped"):
         metric(factors, factors.T)
-    with pytest.raises(InputError, match="codes contains NaN: first in row 4"):
+    with pytest.raises(InputError, match=r"codes contains NaN: first in row 4"):
         metric(factors, np.where(np.arange(500)[:, None] == 4, np.nan, factors))
     with pytest.raises(InputError, match="not numbers"):
         metric(factors, np.full((500, 2), "a"))

@@ -21,7 +21,7 @@ def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -
         codes, truth = codes[chosen], truth[chosen]
     shown = [j for j, f in enumerate(factors) if not f.noise][:MOST_FACTORS]
     figure, axes = panels(max(1, len(shown)))
-    for axis, j in zip(axes, shown or [None], strict=True):
+    for axis, j in zip(axes, shown if shown else (None,), strict=True):
         color = "tab:blue" if j is None else truth[:, j]
         nominal = j is not None and factors[j].kind == "nominal"
         y = codes[:, 1] if codes.shape[1] > 1 else np.zeros(len(codes)) if j is None else truth[:, j]

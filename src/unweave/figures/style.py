@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-RC = {
+RC: Any = {
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.spines.top": False,

@@ -29,7 +29,7 @@ class AffineCoupling(nn.Module):
     def __init__(self, features: int, width: int, clamp: Clamp, rng: Generator) -> None:
         super().__init__()
         a, b = features // 2, features - features // 2
-        self.halves = (a, b)
+        self.halves = [a, b]
         self.first, self.second = mlp(b, width, width, 2 * a), mlp(a, width, width, 2 * b)
         self.clamp = CLAMPS[clamp]
         order = torch.randperm(features, generator=rng)
@@ -40,7 +40,7 @@ class AffineCoupling(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, features) -> (n, features) and log|det J|, (n,)."""
-        a, b = x[:, self.order].split(self.halves, 1)
+        a, b = torch.split(x[:, self.order], self.halves, 1)
         s, t = self.first(b).chunk(2, 1)
         s = self.clamp(s)
         a, log_det = a * s.exp() + t, s.sum(1)
@@ -51,7 +51,7 @@ class AffineCoupling(nn.Module):
 
     def inverse(self, y: Tensor) -> Tensor:
         """(n, features) -> (n, features), exactly undoing `forward`."""
-        a, b = y.split(self.halves, 1)
+        a, b = torch.split(y, self.halves, 1)
         s, t = self.second(a).chunk(2, 1)
         b = (b - t) * (-self.clamp(s)).exp()
         s, t = self.first(b).chunk(2, 1)

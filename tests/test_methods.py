@@ -1,0 +1,159 @@
+"""What the methods find, where the answer is known."""
+
+import io
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.exceptions import ConvergenceWarning
+
+from unweave import InputError, Method, as_data
+from unweave.datasets import SquaresXC, SquaresXY
+from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.methods.linear import excess_kurtosis
+from unweave.metrics import mcc
+
+
+def swiss_roll(n, seed=0):
+    """A roll in three dimensions and its two coordinates: length along the roll, and height; both uniform."""
+    rng = np.random.default_rng(seed)
+    lengths = np.linspace(1.5 * np.pi, 4.5 * np.pi, 10_000)
+    along = np.concatenate([[0], np.cumsum(np.sqrt(1 + lengths[:-1] ** 2) * np.diff(lengths))])
+    z = np.stack([rng.uniform(0, along[-1], n), rng.uniform(0, 30, n)], 1)
+    t = np.interp(z[:, 0], along, lengths)
+    return np.stack([t * np.cos(t), z[:, 1], t * np.sin(t)], 1), z
+
+
+def test_pca_is_the_singular_value_decomposition():
+    x = np.random.default_rng(0).normal(size=(80, 5)) @ np.diag([5, 4, 3, 2, 1])
+    codes = PCA(latent_dim=3).fit_transform(x)
+    u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(codes), np.abs(u[:, :3] * s[:3]), atol=1e-8)
+
+
+def test_linear_ica_undoes_a_linear_mixing_and_pca_does_not():
+    z = np.random.default_rng(0).uniform(-1, 1, (3000, 3))
+    x = z @ np.random.default_rng(1).normal(size=(3, 8))
+    assert mcc(z, LinearICA(latent_dim=3).fit_transform(x)) > 0.999
+    assert mcc(z, PCA(latent_dim=3).fit_transform(x)) < 0.95
+
+
+def test_the_scale_of_the_data_does_not_decide_what_ica_finds():
+    """Embeddings come with tiny variances, where a fixed tolerance would stop ICA at its random start."""
+    z = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    x = z @ np.array([[2.0, 1.0], [1.0, 3.0]])
+    for scale in (1e-8, 1, 1e8):
+        assert mcc(z, LinearICA().fit_transform(scale * x)) > 0.999
+
+
+def test_gaussian_factors_are_reported_as_inseparable():
+    x = np.random.default_rng(4).normal(size=(20_000, 4))
+    with pytest.warns(ConvergenceWarning, match=r"excess kurtosis .* \(0 is Gaussian\)"):
+        LinearICA(latent_dim=4, seed=1).fit(x)
+
+
+@pytest.mark.parametrize(("draw", "kurtosis", "variance"), [("normal", 0, 24), ("uniform", -1.2, 1.3166)])
+def test_the_kurtosis_and_its_error_are_those_of_theory(draw, kurtosis, variance):
+    u = getattr(np.random.default_rng(0), draw)(size=(200_000, 1))
+    found, error = excess_kurtosis((u - u.mean(0)) / u.std(0))
+    assert found[0] == pytest.approx(kurtosis, abs=0.05)
+    assert error[0] ** 2 * 200_000 == pytest.approx(variance, rel=0.1)
+
+
+def test_hessian_ica_unrolls_a_swiss_roll_and_places_new_points():
+    x, z = swiss_roll(2200)
+    codes = HessianICA(n_neighbors=12).fit(x[:2000]).transform(x)
+    assert mcc(z[:2000], codes[:2000]) > 0.999
+    assert mcc(z[2000:], codes[2000:]) > 0.999
+    assert mcc(z, LinearICA().fit_transform(x)) < 0.75, "a linear map can give the height alone"
+
+
+def test_hessian_ica_finds_position_in_images_of_squares():
+    data = SquaresXY(points=1000, size=32, side=10).load()
+    codes = HessianICA().fit(data).transform(data.render(data.sources))
+    assert mcc(data.sources, codes) > 0.99
+
+
+def test_hard_edges_hide_the_colour_and_smoothing_shows_it():
+    """HLLE finds one of two factors on hard-edged images, both on smoothed ones."""
+    found = {}
+    for blur in (0.0, 2.0):
+        data = SquaresXC(points=1000, size=32, side=10, blur=blur).load()
+        found[blur] = mcc(data.sources, HessianICA().fit(data).transform(data.render(data.sources)))
+    assert found[2.0] > 0.98
+    assert found[0.0] < 0.7
+
+
+def test_an_exact_null_space_is_found_too():
+    """Flat data make the Hessian operator exactly singular, which a sparse factorisation alone does not survive."""
+    z = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+    assert mcc(z, HessianICA().fit_transform(z @ np.random.default_rng(1).normal(size=(2, 6)))) > 0.99
+
+
+def test_points_in_several_pieces_are_refused_with_their_sizes():
+    x = np.random.default_rng(0).uniform(size=(300, 3))
+    x[200:] += 100
+    with pytest.raises(InputError, match=r"2 parts \(sizes 200, 100\)"):
+        HessianICA(n_neighbors=10).fit(x)
+    with pytest.raises(InputError, match=r"n_neighbors=64 falls into 2 parts"):
+        HessianICA().fit(x)
+
+
+def test_neighbours_are_checked_against_dimension_and_samples():
+    x = np.random.default_rng(0).uniform(size=(30, 5))
+    with pytest.raises(InputError, match="n_neighbors=9 is too few for latent_dim=3: a Hessian needs at least 10"):
+        HessianICA(latent_dim=3, n_neighbors=9).fit(x)
+    with pytest.raises(InputError, match="n_samples=30 is too few for n_neighbors=30"):
+        HessianICA(n_neighbors=30).fit(x)
+    with pytest.raises(InputError, match="n_samples=8 is too few for n_neighbors=10"):
+        HessianICA(latent_dim=3).fit(x[:8])
+
+
+def test_labels_reach_only_the_methods_that_need_them():
+    class Labelled(Method):
+        """Takes the class means."""
+
+        needs = "labels"
+
+        def learn(self, data):
+            x, c = data.collect(10, None)
+            self.means_ = x[c[:, 0] == 1].mean(0)
+
+        def encode(self, x):
+            return x @ self.means_[:, None]
+
+    x = np.array([[1.0, 0], [0, 1], [0, 3]])
+    assert Labelled(latent_dim=1).fit(x, ["a", "b", "b"]).transform(x).tolist() == [[0], [2], [6]]
+
+
+def test_a_data_frame_keeps_its_column_names():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["a", "b", "c"])
+    method = PCA().fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        method.transform(frame[["c", "b", "a"]])
+    broken = frame.copy()
+    broken.loc[4, "b"] = np.nan
+    with pytest.raises(InputError, match="row 4, column 'b'"):
+        PCA().fit(broken)
+
+
+def test_a_dataset_can_be_fitted_directly():
+    codes = PCA().fit(SquaresXY(points=50, size=16, side=4)).transform(np.zeros((3, 1, 16, 16)))
+    assert codes.shape == (3, 2)
+
+
+def test_real_faces_come_apart_into_their_two_factors(real_data):
+    """3,000 images of a face generator, two directions of its latent space (Horan et al., 2021, Sec. 4)."""
+    path = real_data / "faces" / "faces-01.zip"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not in UNWEAVE_DATA")
+    with zipfile.ZipFile(path) as archive:
+        names = sorted(n for n in archive.namelist() if n.endswith(".jpg"))
+        images = np.stack([np.asarray(Image.open(io.BytesIO(archive.read(n)))) for n in names])
+        name = next(n for n in archive.namelist() if n.endswith("factors.npy"))
+        factors = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+    data = as_data(images)
+    linear, hessian = (mcc(factors, m.fit(data).transform(images)) for m in (LinearICA(), HessianICA()))
+    assert hessian > 0.97 > linear

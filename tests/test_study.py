@@ -1,0 +1,246 @@
+"""Runs: addresses, folders that appear whole, and what survives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unweave import InputError, Run, catalog, execute, load, rows, sweep
+from unweave.datasets import GaussianMixture, SquaresXY
+from unweave.files import OwnData
+from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.storage import whole_folder, write_whole
+from unweave.study import find_runs, perform, read_run
+
+DATA = SquaresXY(points=60, size=12, side=4)
+SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
+
+
+def test_a_key_is_the_recipe_and_nothing_else():
+    assert Run(DATA, PCA()).key == Run(SquaresXY(points=60, size=12, side=4), PCA(latent_dim=2)).key
+    different = [Run(DATA, PCA(seed=1)), Run(DATA, LinearICA()), Run(SquaresXY(points=61, size=12, side=4), PCA())]
+    assert len({r.key for r in [Run(DATA, PCA()), *different]}) == 4
+
+
+def test_a_sweep_is_the_product_of_its_axes():
+    runs = sweep(DATA, PCA(), latent_dim=[1, 2], seed=range(3))
+    assert sorted((r.method.latent_dim, r.method.seed) for r in runs) == [(d, s) for d in (1, 2) for s in range(3)]
+    with pytest.raises(InputError, match="beta"):
+        sweep(DATA, PCA(), beta=[1])
+
+
+def test_a_study_gives_a_row_per_run_and_a_folder_per_key(tmp_path):
+    runs = [*sweep(DATA, PCA(), latent_dim=[1, 2]), Run(DATA, HessianICA())]
+    table = execute(runs, tmp_path)
+    assert list(table["method"]) == ["pca", "pca", "hessian-ica"]
+    assert list(table["latent_dim"]) == [1, 2, 2]
+    assert table["n_neighbors"].isna().tolist() == [True, True, False]
+    assert table["mcc"].between(0, 1).all()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(r.key for r in runs)
+    for run in runs:
+        files = {p.name for p in (tmp_path / run.key).iterdir()}
+        assert files == {
+            "config.json",
+            "model.safetensors",
+            "run.json",
+            "scores.json",
+            "env.json",
+            "codes.parquet",
+            "pairs.parquet",
+        }
+        codes = load(tmp_path / run.key).transform(DATA.load().render(DATA.load().sources))
+        assert np.array_equal(codes, read_run(tmp_path / run.key).codes.astype(codes.dtype))
+
+
+def test_a_finished_run_is_not_repeated_and_its_row_stays_the_same(tmp_path):
+    first = execute([Run(DATA, PCA())], tmp_path)
+    stamp = (tmp_path / Run(DATA, PCA()).key / "model.safetensors").stat().st_mtime_ns
+    said: list[str] = []
+    second = execute([Run(DATA, PCA())], tmp_path, notify=said.append)
+    pd.testing.assert_frame_equal(first, second)
+    assert (tmp_path / Run(DATA, PCA()).key / "model.safetensors").stat().st_mtime_ns == stamp
+    assert any("finished before" in text for text in said)
+
+
+def test_a_score_asked_for_later_is_added(tmp_path):
+    execute([Run(DATA, PCA())], tmp_path, metrics=["mcc"])
+    table = execute([Run(DATA, PCA())], tmp_path, metrics=["local-isometry"])
+    assert {"mcc", "local-isometry"} <= set(table.columns)
+    direct = execute([Run(DATA, PCA())], tmp_path / "b", metrics=["local-isometry"])
+    assert table["local-isometry"][0] == direct["local-isometry"][0]
+
+
+def test_the_same_recipe_gives_the_same_files_to_the_bit(tmp_path):
+    for place in ("a", "b"):
+        perform(Run(DATA, HessianICA(seed=1)), tmp_path / place, SCORERS)
+    for name in ("model.safetensors", "scores.json", "run.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_classes_and_noise_are_left_out_of_the_correlation(tmp_path):
+    done = perform(Run(GaussianMixture(points=300), PCA()), tmp_path / "r", SCORERS)
+    assert [f.name for f in done.factors[:3]] == ["cluster", "z1", "z2"]
+    truth = done.truth[:, 1:3]
+    assert done.scores["mcc"] == pytest.approx(SCORERS["mcc"](truth, done.codes))
+
+
+def test_another_run_in_the_way_is_not_overwritten(tmp_path):
+    perform(Run(DATA, PCA()), tmp_path / "r", {})
+    with pytest.raises(InputError, match="holds another run"):
+        perform(Run(DATA, LinearICA()), tmp_path / "r", {})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("precious")
+    with pytest.raises(InputError, match="is not a run"):
+        perform(Run(DATA, PCA()), tmp_path / "other", {})
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "precious"
+
+
+def test_a_metric_that_fails_does_not_cost_the_model(tmp_path):
+    def broken(truth, codes):
+        raise InputError("no luck")
+
+    broken.facts = SCORERS["mcc"].facts
+    with pytest.warns(UserWarning, match="broken was not computed: no luck"):
+        done = perform(Run(DATA, PCA()), tmp_path / "r", {"broken": broken} | SCORERS)
+    assert set(done.scores) == {"mcc", "local-isometry"}
+
+
+def test_an_edited_method_of_ones_own_is_another_run(tmp_path):
+    source = (Path(__file__).parent.parent / "docs" / "my_method.py").read_text()
+    (tmp_path / "mine.py").write_text(source)
+    first = Run(DATA, catalog.find(catalog.methods, f"{tmp_path}/mine.py:Whitening")()).key
+    assert Run(DATA, catalog.find(catalog.methods, f"{tmp_path}/mine.py:Whitening")()).key == first
+    (tmp_path / "mine.py").write_text(source + "\n# edited\n")
+    os.utime(tmp_path / "mine.py", ns=(1, 1))
+    assert Run(DATA, catalog.find(catalog.methods, f"{tmp_path}/mine.py:Whitening")()).key != first
+
+
+def test_rows_of_own_data_without_factors(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(40, 4)))
+    done = perform(Run(OwnData(path=tmp_path / "x.npy"), PCA()), tmp_path / "r", SCORERS)
+    assert set(done.scores) == {"local-isometry"}
+    assert done.truth.shape == (40, 0)
+    assert rows([tmp_path / "r"])["data"].tolist() == ["x.npy"]
+
+
+def test_damaged_runs_are_named(tmp_path):
+    perform(Run(DATA, PCA()), tmp_path / "r", {})
+    (tmp_path / "r" / "codes.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="is not complete"):
+        read_run(tmp_path / "r")
+    (tmp_path / "r" / "run.json").write_text('{"key"')
+    with pytest.raises(InputError, match=r"run.json cannot be read"):
+        read_run(tmp_path / "r")
+    (tmp_path / "r" / "run.json").write_text("[1]")
+    with pytest.raises(InputError, match="not an object"):
+        read_run(tmp_path / "r")
+
+
+def test_runs_are_found_below_a_folder(tmp_path):
+    perform(Run(DATA, PCA()), tmp_path / "a" / "r", {})
+    (tmp_path / ".b.1.tmp").mkdir()
+    (tmp_path / ".b.1.tmp" / "run.json").write_text("{}")
+    assert find_runs([tmp_path]) == [tmp_path / "a" / "r"]
+    with pytest.raises(InputError, match="does not exist"):
+        find_runs([tmp_path / "c"])
+    (tmp_path / "d").mkdir()
+    with pytest.raises(InputError, match="holds no runs"):
+        find_runs([tmp_path / "d"])
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "r") as tmp:
+        (tmp / "half").write_text("x")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with whole_folder(tmp_path / "r") as tmp:
+        (tmp / "file").write_text("1")
+        assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match="exists already"), whole_folder(tmp_path / "r"):
+        pass
+    with whole_folder(tmp_path / "r", replace=True) as tmp:
+        (tmp / "file").write_text("2")
+    assert (tmp_path / "r" / "file").read_text() == "2"
+    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write to"), whole_folder(tmp_path / "file" / "r"):
+        pass
+    with pytest.raises(InputError, match="cannot write"):
+        write_whole(tmp_path / "file" / "page.html", "x")
+
+
+SLOW = """
+import time
+from unweave import Method
+
+class Slow(Method):
+    '''Takes its time.'''
+    paper = "none"
+
+    def learn(self, data):
+        self.x_ = data.collect(10, None).x
+        print("learning", flush=True)
+        time.sleep(30)
+
+    def encode(self, x):
+        return x.flatten(1)[:, :2]
+"""
+
+
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_fit_leaves_nothing_behind(tmp_path, stop, code):
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [
+        sys.executable,
+        "-m",
+        "unweave",
+        "fit",
+        "slow.py:Slow",
+        "squares-xy",
+        "--data.points",
+        "20",
+        "--out",
+        "r",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "learning\n"
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "Traceback" not in errors
+    assert [p.name for p in tmp_path.iterdir() if not p.name.startswith("__")] == ["slow.py"]
+
+
+def test_a_killed_fit_leaves_no_run_and_the_next_one_finishes(tmp_path):
+    """SIGKILL while the folder is being written: what is there is under a hidden name, and is not taken for a run."""
+    code = f"""
+import os, signal
+from unweave import study
+from tests.test_study import DATA, PCA, Run
+from pathlib import Path
+study._write_codes = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+study.perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
+"""
+    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match="holds no runs"):
+        find_runs([tmp_path])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    assert find_runs([tmp_path]) == [tmp_path / "r"]
+    assert json.loads((tmp_path / "r" / "scores.json").read_text())
+    assert time.time() - (tmp_path / "r").stat().st_mtime < 60
