@@ -8,7 +8,7 @@ import pytest
 import torch
 
 mpl.use("Agg")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # small tensors: waiting for a second thread costs more than it brings
 
 
 @pytest.fixture(scope="session")

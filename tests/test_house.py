@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     ["__init__"],
     ["errors"],
-    ["discovery", "storage", "terminal"],
+    ["discovery", "storage", "terminal", "originals", "augment"],
     ["data"],
     ["dataset"],
     ["files", "supervision", "nn", "scoring"],
@@ -28,6 +28,7 @@ ORDER = [
     ["study"],
     ["figures"],
     ["report"],
+    ["cli_data"],
     ["cli"],
     ["__main__"],
 ]

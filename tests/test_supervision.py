@@ -70,13 +70,32 @@ def test_pairs_on_continuous_factors():
 
 
 def test_pairs_that_cannot_be_had_are_refused(grid):
-    with pytest.raises(InputError, match="k must be 1 to 3"):
+    with pytest.raises(InputError, match="k must be 0 to 3"):
         pairs(grid, 5, rng(), k=4)
     with pytest.raises(InputError, match="one value only"):
         pairs(Grid(torch.zeros(2, 1), [Factor("a", 2, "nominal"), Factor("b", 1, "nominal")]), 5, rng(), k=1)
+    with pytest.raises(InputError, match="at least two factors that can change"):
+        pairs(grid, 5, rng(), k="uniform", among=("f3",))
+
+
+def test_pairs_on_a_table_with_holes_follow_the_rows_there_are():
     holes = as_data(np.zeros((3, 1)), np.array([[0, 0], [0, 1], [1, 0]]))
-    with pytest.raises(InputError, match="no row of the table has y1=1, y2=1"):
-        pairs(holes, 100, rng(), k=1)
+    plan = pairs(holes, 300, rng(), k=1)
+    assert (changed(holes, plan).sum(1) == 1).all()
+    # The row (0, 0) has partners by either factor; each of the others by one only.
+    from_corner = holes.labels(plan.views["x2"])[plan.views["x"][:, 0] == 0]
+    assert {tuple(c) for c in from_corner.tolist()} == {(0, 1), (1, 0)}
+    with pytest.raises(InputError, match=r"no row differs from the one with y1=0, y2=0 in exactly k=2 factors"):
+        pairs(holes, 300, rng(), k=2)
+
+
+def test_pairs_by_label_change_anything_but_the_label(table):
+    names = [f.name for f in table.factors]
+    plan = pairs(table, 500, rng(), k=2, among=names[1:])
+    assert changed(table, plan).sum(0).tolist() == [0, 500, 500]
+    same = pairs(table, 500, rng(), k=0)
+    assert not changed(table, same).any()
+    assert (same.views["x"] != same.views["x2"]).any(), "another row with the same factors"
 
 
 def test_labels_come_with_their_observations():

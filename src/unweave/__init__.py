@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         as_data as as_data,
     )
     from .dataset import Dataset as Dataset
+    from .datasets.faces import GeneratorManifold as GeneratorManifold
     from .errors import InputError as InputError
     from .method import Method as Method
     from .report import write_report as write_report
@@ -52,6 +53,7 @@ _HOME = {
     **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table", "as_data"), "data"),
     **dict.fromkeys(("Run", "execute", "rows", "sweep"), "study"),
     "Dataset": "dataset",
+    "GeneratorManifold": "datasets.faces",
     "InputError": "errors",
     "Method": "method",
     "load": "catalog",

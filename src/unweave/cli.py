@@ -1,4 +1,4 @@
-"""The command `unweave`: demo | fit | score | report | list."""
+"""The command `unweave`: demo | fit | score | report | list | data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import tyro
 
 from . import __version__
+from .cli_data import data
 from .errors import InputError, kebab, unknown
 from .terminal import progress, say, say_json, say_table, stop, summary, warn
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def dispatch(args: list[str]) -> None:
     """Find the command and hand over the rest."""
-    commands = {"demo": demo, "fit": fit, "score": score, "report": report, "list": list_}
+    commands = {"demo": demo, "fit": fit, "score": score, "report": report, "list": list_, "data": data}
     if not args or args[0] in ("-h", "--help", "help"):
         say("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
         say("usage: unweave COMMAND ...\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Literal, NamedTuple, final
 
@@ -71,6 +72,10 @@ class FactorData(ABC):
         """All points in order, (n, p), where the data are a finite sample; None where they are to be drawn from."""
         return None
 
+    def levels(self, j: int) -> Tensor:
+        """The values that a discrete factor may take here; of colours, say, those of the training set."""
+        return torch.arange(self.factors[j].size or 0)
+
     @final
     def draw(self, n: int, rng: Generator) -> Draw:
         """n observations with their factors."""
@@ -86,6 +91,16 @@ class FactorData(ABC):
         return Draw(self.render(points), self.labels(points))
 
     @final
+    def freeze(self, n: int, rng: Generator) -> Subset:
+        """A finite training set: n draws, kept."""
+        return Subset(self, self.sample(n, rng))
+
+    @final
+    def describe(self, c: Tensor) -> str:
+        """One combination of factors in words, (k,)."""
+        return ", ".join(f"{f.name}={v:g}" for f, v in zip(self.factors, c.tolist(), strict=True))
+
+    @final
     def column(self, name: str) -> int:
         """Where a factor stands in c."""
         names = [f.name for f in self.factors]
@@ -94,41 +109,63 @@ class FactorData(ABC):
         return names.index(name)
 
 
-class Grid(FactorData):
-    """Every combination of discrete factors, one row each, the last factor running fastest; bytes stay bytes."""
+class Factorial(FactorData):
+    """Every combination of discrete factors, the last one running fastest. Abstract: say how row numbers render."""
 
-    def __init__(self, x: Tensor, factors: Sequence[Factor]) -> None:
+    def __init__(self, factors: Sequence[Factor], shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
         sizes = [f.size or 0 for f in factors]
         if 0 in sizes:
             raise InputError(f"a grid needs discrete factors; {factors[sizes.index(0)].name!r} has no size")
-        if prod(sizes) != len(x):
-            shape = " x ".join(map(str, sizes))
-            raise InputError(
-                f"{plural(len(x), 'row')} cannot fill a grid of {shape} = {prod(sizes):,}: "
-                "give every combination once, or use a Table, which needs none"
-            )
-        self.x, self.factors, self.shape = x, tuple(factors), tuple(x.shape[1:])
-        self._sizes = torch.tensor(sizes, device=x.device)
-        self._strides = torch.tensor([prod(sizes[i + 1 :]) for i in range(len(sizes))], device=x.device)
+        self.factors, self.shape = tuple(factors), shape
+        self.sizes = torch.tensor(sizes, device=device)
+        self.strides = torch.tensor([prod(sizes[i + 1 :]) for i in range(len(sizes))], device=device)
+
+    @abstractmethod
+    def rows(self, index: Tensor) -> Tensor:
+        """Observations by row number, (...) -> (..., *shape)."""
 
     def __len__(self) -> int:
-        return len(self.x)
+        return prod(self.sizes.tolist())
 
+    @final
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Every factor uniform and independent."""
-        columns = [torch.randint(int(s), (n,), generator=rng, device=rng.device) for s in self._sizes.tolist()]
+        columns = [torch.randint(s, (n,), generator=rng, device=rng.device) for s in self.sizes.tolist()]
         return torch.stack(columns, -1)
 
+    @final
     def render(self, points: Tensor) -> Tensor:
-        """The stored rows."""
-        return as_float(self.x[(points * self._strides).sum(-1)])
+        """By row number."""
+        return self.rows((points * self.strides).sum(-1))
 
+    @final
+    def combinations(self) -> Tensor:
+        """All points in order, (rows, k)."""
+        return torch.arange(len(self), device=self.sizes.device)[:, None] // self.strides % self.sizes
+
+    @final
     def observed(self, limit: int) -> Tensor | None:
-        """The whole grid, where it is small enough."""
-        if len(self) > limit:
-            return None
-        rows = torch.arange(len(self), device=self.x.device)[:, None]
-        return rows // self._strides % self._sizes
+        """All combinations, where they are few enough."""
+        return self.combinations() if len(self) <= limit else None
+
+
+@final
+class Grid(Factorial):
+    """A full factorial table in memory, one row per combination; bytes stay bytes."""
+
+    def __init__(self, x: Tensor, factors: Sequence[Factor]) -> None:
+        super().__init__(factors, tuple(x.shape[1:]), x.device)
+        if len(self) != len(x):
+            shape = " x ".join(map(str, self.sizes.tolist()))
+            raise InputError(
+                f"{plural(len(x), 'row')} cannot fill a grid of {shape} = {len(self):,}: "
+                "give every combination once, or use a Table, which needs none"
+            )
+        self.x = x
+
+    def rows(self, index: Tensor) -> Tensor:
+        """The stored rows."""
+        return as_float(self.x[index])
 
 
 class Table(FactorData):
@@ -159,23 +196,74 @@ class Table(FactorData):
 
     def locate(self, c: Tensor, rng: Generator) -> Tensor:
         """For each combination of factors a random row that has it."""
+        group = self._group(c)
+        if (group < 0).any():
+            text = self.describe(c[group < 0][0])
+            raise InputError(f"no row of the table has {text} ({int((group < 0).sum())} of {len(c)} asked for miss)")
+        _, order, first, counts = self._index
+        pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group]).long()
+        return order[first[group] + pick][:, None]
+
+    def has(self, c: Tensor) -> Tensor:
+        """Which combinations of factors some row has, (n, k) -> (n,)."""
+        return self._group(c) >= 0
+
+    @cached_property
+    def _index(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The combinations there are, the rows in their order, and each one's first place and number of rows."""
         known, group = torch.unique(self.c, dim=0, return_inverse=True)  # (g, k), (rows,)
-        everything, wanted = torch.unique(torch.cat([known, c.to(known)]), dim=0, return_inverse=True)
-        to_group = torch.full((len(everything),), -1, device=c.device)
-        to_group[wanted[: len(known)]] = torch.arange(len(known), device=c.device)
-        group_of = to_group[wanted[len(known) :]]  # (n,)
-        if (group_of < 0).any():
-            missing = c[group_of < 0][0].tolist()
-            text = ", ".join(f"{f.name}={v:g}" for f, v in zip(self.factors, missing, strict=True))
-            raise InputError(f"no row of the table has {text} ({int((group_of < 0).sum())} of {len(c)} asked for miss)")
-        order, counts = group.argsort(stable=True), group.bincount(minlength=len(known))
-        first = counts.cumsum(0) - counts
-        pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group_of]).long()
-        return order[first[group_of] + pick][:, None]
+        counts = group.bincount(minlength=len(known))
+        return known, group.argsort(stable=True), counts.cumsum(0) - counts, counts
+
+    def _group(self, c: Tensor) -> Tensor:
+        """The number of each combination among those there are, -1 where there is none, (n, k) -> (n,)."""
+        known = self._index[0]
+        everything, place = torch.unique(torch.cat([known, c.to(known)]), dim=0, return_inverse=True)
+        number = torch.full((len(everything),), -1, device=c.device)
+        number[place[: len(known)]] = torch.arange(len(known), device=c.device)
+        return number[place[len(known) :]]
+
+    def levels(self, j: int) -> Tensor:
+        """The values that some row has."""
+        return torch.unique(self.c[:, j]).long()
 
     def observed(self, limit: int) -> Tensor | None:
         """Every row: a user's data are never thinned out in silence."""
         return torch.arange(len(self), device=self.x.device)[:, None]
+
+
+class Subset(FactorData):
+    """Some of the points of other data, in order: a training or a test set."""
+
+    def __init__(self, data: FactorData, points: Tensor) -> None:
+        self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def sample(self, n: int, rng: Generator) -> Tensor:
+        """Points of the subset, uniformly and with replacement."""
+        return self.points[torch.randint(len(self), (n,), generator=rng, device=rng.device)]
+
+    def render(self, points: Tensor) -> Tensor:
+        """As the whole does."""
+        return self.data.render(points)
+
+    def labels(self, points: Tensor) -> Tensor:
+        """As the whole does."""
+        return self.data.labels(points)
+
+    def locate(self, c: Tensor, rng: Generator) -> Tensor:
+        """Anywhere in the whole: a pair's second view need not be of the subset."""
+        return self.data.locate(c, rng)
+
+    def levels(self, j: int) -> Tensor:
+        """As the whole does."""
+        return self.data.levels(j)
+
+    def observed(self, limit: int) -> Tensor | None:
+        """All points, where they are few enough."""
+        return self.points if len(self) <= limit else None
 
 
 class Mixing(FactorData):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, dataclass_transform
+from pathlib import Path
+from typing import Any, ClassVar, dataclass_transform, final
 
 from .data import FactorData
 from .errors import kebab
+from .originals import MissingData, Original
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -16,6 +18,12 @@ class Dataset(ABC):
 
     paper: ClassVar[str] = ""
     """where the data come from"""
+    page: ClassVar[str] = ""
+    """the official page of the original files"""
+    licence: ClassVar[str] = ""
+    """of the original files"""
+    files: ClassVar[tuple[Original, ...]] = ()
+    """the original files, if the data have any"""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -25,10 +33,31 @@ class Dataset(ABC):
     def load(self) -> FactorData:
         """Find, make or read the data."""
 
+    def needed(self) -> tuple[Original, ...]:
+        """Those of the original files that this recipe reads."""
+        return self.files
+
     def title(self) -> str:
         """What tables and pages call these data; a substitute says here that it is one."""
         return kebab(type(self).__name__)
 
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the data, as JSON."""
-        return {"name": kebab(type(self).__name__)} | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.title()} | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @final
+    def paths(self) -> list[Path]:
+        """The files this recipe reads, found and whole; or an error that says how to get them."""
+        try:
+            return [original.path() for original in self.needed()]
+        except MissingData as error:
+            fetch = f", or let unweave fetch it: unweave data make {kebab(type(self).__name__)} --download"
+            fetch = fetch if all(original.url for original in self.needed()) else ""
+            raise MissingData(
+                f"{error}. Get it from {self.page} and put it there{fetch}; licence: {self.licence}"
+            ) from None
+
+    @final
+    def complete(self) -> bool:
+        """Whether all files that this recipe reads are somewhere."""
+        return all(original.find() is not None for original in self.needed())

@@ -6,11 +6,11 @@ import difflib
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .data import FactorData, as_data, check_finite
 from .dataset import Dataset
@@ -266,10 +266,10 @@ def image_files(folder: Path) -> list[Path]:
 def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
     """Images as bytes, (n, channels, h, w); grey if all are; sub-folders become the factor `label`."""
     paths = image_files(folder)
-    first = _read_image(paths[0])
+    first = decode_image(paths[0], str(paths[0]))
     images = [first]
     for path in paths[1:]:
-        image = _read_image(path)
+        image = decode_image(path, str(path))
         if image.shape[1:] != first.shape[1:]:
             (h, w), (h0, w0) = image.shape[1:], first.shape[1:]
             raise InputError(
@@ -282,11 +282,14 @@ def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
     return x, pd.DataFrame({"label": labels} if len(set(labels)) > 1 else {})
 
 
-def _read_image(path: Path) -> np.ndarray:
+def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:
+    """An image as bytes, (1 or 3, h, w); with `crop`, its central square, brought to that many pixels."""
     try:
-        with Image.open(path) as image:
-            grey = image.mode in ("1", "L", "I", "I;16", "F")
-            pixels = np.asarray(image.convert("L" if grey else "RGB"))
+        with Image.open(source) as file:
+            image = file.convert("L" if file.mode in ("1", "L", "I", "I;16", "F") else "RGB")
+        if crop is not None and image.size != (crop, crop):
+            image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
+        pixels = np.asarray(image)
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{path} is not a readable image ({error}): remove it or replace it") from error
+        raise InputError(f"{name} is not a readable image ({error}): remove it or replace it") from error
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-from .data import FactorData, Grid, Table
+from .augment import COMBINATIONS, draw_affine
+from .data import FactorData, Factorial, Subset, Table
 from .errors import InputError
 
 
@@ -50,12 +52,25 @@ def augmented(
     dimensions". The copies of one point stand together; `origin`, (n * copies,), says which point they came from.
     """
     columns = [data.column(name) for name in along]
-    if isinstance(data, Grid | Table) or any(data.factors[j].size is not None for j in columns):
+    if isinstance(data, Factorial | Table) or any(data.factors[j].size is not None for j in columns):
         raise InputError("augmentation along factors needs data that can be rendered at any real value of them")
     points = data.sample(n, rng).repeat_interleave(copies, 0)  # (n * copies, p)
     moves = torch.randn(len(points), len(columns), generator=rng, device=rng.device)
     points[:, columns] += spread * moves.to(points)
     return Plan({"x": points}, {"origin": torch.arange(n, device=rng.device).repeat_interleave(copies)})
+
+
+def transformed(data: FactorData, n: int, rng: Generator) -> Plan:
+    """Each image as a set of eight: itself, and moved, turned, scaled in all seven combinations.
+
+    Self-supervised GIN, Sec. 4.3 and Appendix B. The set of one image stands together; `theta`, (8 n, 2, 3), is to be
+    given to `augment.warp` with the rendered images, `origin`, (8 n,), says which image they came from.
+    """
+    still = draw_affine(n, rng, ())
+    theta = torch.stack([still, *(draw_affine(n, rng, kinds) for kinds in COMBINATIONS)], 1)  # (n, 8, 2, 3)
+    points = data.sample(n, rng).repeat_interleave(8, 0)
+    origin = torch.arange(n, device=rng.device).repeat_interleave(8)
+    return Plan({"x": points}, {"theta": theta.flatten(0, 1), "origin": origin})
 
 
 def pairs(
@@ -64,48 +79,80 @@ def pairs(
     rng: Generator,
     *,
     k: int | Literal["uniform"] = 1,
+    among: Sequence[str] | None = None,
     redraw: Literal["other", "any"] = "other",
 ) -> Plan:
     """Two observations x, x2 that share all but k factors, and how many were changed, `k`, (n,).
 
-    The k factors are a uniformly random subset. `redraw="other"` gives each a different value, as swap+contrast does
-    ("randomly change the value of k elements", Sec. 3.2); `redraw="any"` draws from the factor's own distribution,
-    which may hit the old value, as Locatello et al. (2020) do. `k="uniform"` draws k from 1, ..., (factors - 1) for
-    each pair. On a `Table`, x2 is a random row that has the wanted factors and an error says which are missing.
+    The k factors are a uniformly random subset of those in `among` (all, unless named; leave out the label to pair by
+    label). `redraw="other"` gives each a different value, as swap+contrast does ("randomly change the value of k
+    elements", Sec. 3.2); `redraw="any"` draws from the factor's own distribution, which may hit the old value, as
+    Locatello et al. (2020) do. `k="uniform"` draws k from 1, ..., (factors - 1) for each pair; k = 0 gives another
+    observation with the same factors.
+
+    A table may lack combinations. Then a pair whose second half is not there is drawn anew, so that pairs follow the
+    rows there are; if a row finds no partner in a hundred tries, an error names it.
     """
     a = data.sample(n, rng)
     c = data.labels(a)
-    factors = c.shape[1]
-    if factors < 1 or (k != "uniform" and not 1 <= k <= factors):
-        raise InputError(f"pairs that differ in k={k} factors: the data have {factors}, so k must be 1 to {factors}")
-    if k == "uniform":
-        changed = torch.randint(1, max(factors, 2), (n,), generator=rng, device=rng.device)
+    free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
+    if k != "uniform" and not 0 <= k <= len(free):
+        raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
+    if k == "uniform" and len(free) < 2:
+        raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
+    c2, changed = _changed(data, c, free, k, redraw, rng)
+    for _ in range(100):
+        missing = _missing(data, c2)
+        if not missing.any():
+            break
+        c2[missing], changed[missing] = _changed(data, c[missing], free, k, redraw, rng)
     else:
-        changed = torch.full((n,), k, device=rng.device)
-    rank = torch.rand(n, factors, generator=rng, device=rng.device).argsort(-1).argsort(-1)
-    c2 = torch.where(rank < changed[:, None], _redrawn(data, c, rng, redraw), c)
+        lonely = data.describe(c[_missing(data, c2)][0])
+        raise InputError(f"no row differs from the one with {lonely} in exactly k={k} factors; take another k")
     return Plan({"x": a, "x2": data.locate(c2, rng)}, {"k": changed})
 
 
-def _redrawn(data: FactorData, c: Tensor, rng: Generator, redraw: str) -> Tensor:
-    """Every factor drawn anew, (n, k): a uniform step around the circle of its values never meets the old one."""
-    if redraw == "any":
-        return data.labels(data.sample(len(c), rng))
+def _changed(
+    data: FactorData, c: Tensor, free: list[int], k: int | str, redraw: str, rng: Generator
+) -> tuple[Tensor, Tensor]:
+    """Factors c (n, factors) with k of the free ones redrawn, and k, (n,)."""
+    n = len(c)
+    if k == "uniform":
+        count = torch.randint(1, len(free), (n,), generator=rng, device=rng.device)
+    else:
+        count = torch.full((n,), int(k), device=rng.device)
+    rank = torch.rand(n, len(free), generator=rng, device=rng.device).argsort(-1).argsort(-1)
+    chosen = torch.zeros(c.shape, dtype=torch.bool, device=c.device)
+    chosen[:, free] = rank < count[:, None]
+    return torch.where(chosen, _redrawn(data, c, free, redraw, rng), c), count
+
+
+def _redrawn(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Generator) -> Tensor:
+    """The free factors drawn anew, (n, factors); a random step around the circle of values never meets the old one."""
     fresh = data.labels(data.sample(len(c), rng)).clone()
-    for j, factor in enumerate(data.factors):
-        if factor.size is None:
+    for j in free if redraw == "other" else ():
+        if data.factors[j].size is None:
             continue  # two draws of a real-valued factor differ with probability one
-        if factor.size < 2:
-            raise InputError(f"factor {factor.name!r} has one value only and cannot change: leave it out of the pairs")
-        step = torch.randint(1, factor.size, (len(c),), generator=rng, device=rng.device)
-        fresh[:, j] = (c[:, j] + step.to(c)) % factor.size
+        levels = data.levels(j).to(c.device)
+        if len(levels) < 2:
+            name = data.factors[j].name
+            raise InputError(f"factor {name!r} has one value only and cannot change: leave it out of the pairs")
+        step = torch.randint(1, len(levels), (len(c),), generator=rng, device=rng.device)
+        place = torch.searchsorted(levels, c[:, j].to(levels).contiguous())
+        fresh[:, j] = levels[(place + step) % len(levels)].to(fresh)
     return fresh
+
+
+def _missing(data: FactorData, c: Tensor) -> Tensor:
+    """Which combinations no row has; grids and generators have them all."""
+    table = data.data if isinstance(data, Subset | Correlated) else data
+    return ~table.has(c) if isinstance(table, Table) else torch.zeros(len(c), dtype=torch.bool, device=c.device)
 
 
 class Correlated(FactorData):
     """The same observations, drawn so that two discrete factors follow a joint distribution, (size_a, size_b)."""
 
-    def __init__(self, data: Grid | Table, factors: tuple[str, str], joint: Tensor) -> None:
+    def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
         self.data, self.factors, self.shape = data, data.factors, data.shape
         self._a, self._b = (data.column(name) for name in factors)
         sizes = (data.factors[self._a].size, data.factors[self._b].size)
@@ -114,20 +161,26 @@ class Correlated(FactorData):
         if not torch.isfinite(joint).all() or (joint < 0).any() or joint.sum() <= 0:
             raise InputError("a joint distribution needs finite weights that are not negative, and not all zero")
         self.joint = joint / joint.sum()
+        if isinstance(data, Factorial):
+            return
+        points = data.observed(sys.maxsize)
+        if points is None:
+            raise InputError("correlated factors need a grid or a finite sample to resample; freeze the data first")
+        c = data.labels(points).long()
+        cell = c[:, self._a] * joint.shape[1] + c[:, self._b]  # (rows,)
+        counts = cell.bincount(minlength=joint.numel()).clamp(min=1)
+        self._points, self._weights = points, (self.joint.flatten().double() / counts)[cell]
+        if self._weights.sum() <= 0:
+            raise InputError("no observation lies where the joint distribution has weight")
 
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Resample: the two factors from the joint, everything else as the data have it given them."""
-        if isinstance(self.data, Grid):
+        if isinstance(self.data, Factorial):
             points = self.data.sample(n, rng)
             cells = torch.multinomial(self.joint.flatten(), n, replacement=True, generator=rng)
             points[:, self._a], points[:, self._b] = cells // self.joint.shape[1], cells % self.joint.shape[1]
             return points
-        cell = self.data.c[:, self._a].long() * self.joint.shape[1] + self.data.c[:, self._b].long()  # (rows,)
-        counts = cell.bincount(minlength=self.joint.numel()).clamp(min=1)
-        weights = (self.joint.flatten().double() / counts)[cell]
-        if weights.sum() <= 0:
-            raise InputError("no row of the table lies where the joint distribution has weight")
-        return torch.multinomial(weights, n, replacement=True, generator=rng)[:, None]
+        return self._points[torch.multinomial(self._weights, n, replacement=True, generator=rng)]
 
     def render(self, points: Tensor) -> Tensor:
         """As the data do."""
@@ -141,6 +194,10 @@ class Correlated(FactorData):
         """As the data do."""
         return self.data.locate(c, rng)
 
+    def levels(self, j: int) -> Tensor:
+        """As the data do."""
+        return self.data.levels(j)
+
 
 def correlated(
     data: FactorData, factors: tuple[str, str], *, joint: Tensor | None = None, strength: float | None = None
@@ -150,8 +207,6 @@ def correlated(
     Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1], the form of Traeuble et al.
     (2021): the smaller, the more correlated.
     """
-    if not isinstance(data, Grid | Table):
-        raise InputError(f"correlated factors need a Grid or a Table to resample, not a {type(data).__name__}")
     sizes = [data.factors[data.column(name)].size for name in factors]
     if None in sizes:
         raise InputError(f"factors {factors} must both be discrete")
@@ -163,3 +218,43 @@ def correlated(
         a, b = (torch.linspace(0, 1, int(s or 1), dtype=torch.float64) for s in sizes)
         joint = torch.exp(-((a[:, None] - b) ** 2) / (2 * strength**2))
     return Correlated(data, factors, torch.as_tensor(joint))
+
+
+def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
+    """The rest and a test set of so many observations, chosen at random and without repetition."""
+    points = data.observed(sys.maxsize)
+    if points is None:
+        raise InputError("holding out needs finite data: freeze a sample first")
+    if not 0 < test < len(points):
+        raise InputError(f"{test:,} observations cannot be held out of {len(points):,}")
+    order = torch.randperm(len(points), generator=Generator().manual_seed(seed))
+    return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
+
+
+class Split(NamedTuple):
+    """The three sets of the intervention paper."""
+
+    correlated: Subset
+    independent: Subset
+    test: Subset
+
+
+def correlated_split(
+    data: FactorData,
+    factors: tuple[str, str],
+    *,
+    joint: Tensor | None = None,
+    strength: float | None = None,
+    train: int = 200_000,
+    test: int = 50_000,
+    seed: int = 0,
+) -> Split:
+    """Hold out the test set first; then resample the rest, with correlated and with independent factors.
+
+    Disentanglement by intervention, Appendix B: dSprites with x and scale, train = 200,000; 3DShapes with floor and
+    wall, train = 100,000; test = 50,000. Both training sets have the same size.
+    """
+    rest, held = held_out(data, test, seed)
+    rng = Generator().manual_seed(seed)
+    dependent = correlated(rest, factors, joint=joint, strength=strength).freeze(train, rng)
+    return Split(dependent, rest.freeze(train, rng), held)

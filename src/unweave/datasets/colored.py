@@ -1,0 +1,150 @@
+"""Digits in colour: the coloured MNIST of two papers, painted on the device from the grey images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, final
+
+import torch
+from torch import Generator, Tensor
+
+from ..augment import affine, warp
+from ..data import Factor, FactorData, Table
+from ..dataset import Dataset
+from ..errors import InputError
+from ..originals import Original
+from .digits import MNIST
+from .shapes3d import HUES
+
+# Swap+contrast does not name its colours. Ours: six bright ones for digits, and six dark backgrounds that are none of
+# them, the first three for training, the others for the test.
+INKS = torch.tensor([[1, 0.2, 0.2], [0.2, 1, 0.2], [0.3, 0.45, 1], [1, 1, 0.2], [1, 0.3, 1], [0.2, 1, 1]])
+PAPERS = torch.tensor([[0, 0, 0], [0.35, 0.25, 0], [0, 0.3, 0.35], [0.35, 0.35, 0.35], [0.3, 0, 0.35], [0.15, 0.3, 0]])
+BACKGROUNDS = {"train": (0, 1, 2), "test": (3, 4, 5)}
+ANGLES = torch.tensor([-75, -65, -45, -22.5, 0, 22.5, 45, 65, 75])  # degrees
+TURNS = {"train": (2, 3, 4, 5, 6), "test": (0, 1, 4, 7, 8)}  # 0, +-22.5, +-45; and 0, +-65, +-75
+
+
+@final
+class Painted(FactorData):
+    """Grey images with painted factors: a point is a row and the values of those factors, (1 + extra,)."""
+
+    def __init__(
+        self,
+        grey: Table,
+        extra: dict[Factor, tuple[int, ...]],
+        paint: Callable[[Tensor, Tensor], Tensor],
+        given_label: Tensor | None = None,
+    ) -> None:
+        self.grey, self.paint, self.shape = grey, paint, (3, *grey.shape[1:])
+        self.factors = (*grey.factors, *extra)
+        self.allowed = [torch.tensor(values) for values in extra.values()]
+        self.given_label = given_label  # (labels, values): how likely each value of the first extra factor is
+
+    def sample(self, n: int, rng: Generator) -> Tensor:
+        """A row, and for each painted factor one of its allowed values."""
+        row = self.grey.sample(n, rng)
+        picks = [torch.randint(len(values), (n,), generator=rng, device=rng.device) for values in self.allowed]
+        if self.given_label is not None:
+            label = self.grey.labels(row)[:, 0].long()
+            picks[0] = torch.multinomial(self.given_label[label], 1, generator=rng)[:, 0]
+        extra = [values[pick] for values, pick in zip(self.allowed, picks, strict=True)]
+        return torch.cat([row, torch.stack(extra, 1)], 1)
+
+    def labels(self, points: Tensor) -> Tensor:
+        """The row's label, then the painted factors."""
+        return torch.cat([self.grey.labels(points[..., :1]), points[..., 1:].double()], -1)
+
+    def locate(self, c: Tensor, rng: Generator) -> Tensor:
+        """A random row with the label, painted as wanted."""
+        own = len(self.grey.factors)
+        return torch.cat([self.grey.locate(c[:, :own], rng), c[:, own:].long()], 1)
+
+    def levels(self, j: int) -> Tensor:
+        """Of a painted factor, the values allowed in this part of the data."""
+        own = len(self.grey.factors)
+        return self.grey.levels(j) if j < own else self.allowed[j - own]
+
+    def render(self, points: Tensor) -> Tensor:
+        """Paint the rows."""
+        flat = points.reshape(-1, points.shape[-1])
+        return self.paint(self.grey.render(flat[:, :1]), flat[:, 1:]).reshape(*points.shape[:-1], *self.shape)
+
+
+class PaintedMNIST(Dataset):
+    """Abstract. What the coloured digits share: MNIST's files."""
+
+    page = MNIST.page
+    licence = MNIST.licence
+    files = MNIST.files
+
+    split: Literal["train", "test"] = "train"
+    """which part"""
+
+    def needed(self) -> tuple[Original, ...]:
+        return MNIST(split=self.split).needed()
+
+    def grey(self) -> Table:
+        """The digits to paint."""
+        table = MNIST(split=self.split).load()
+        assert isinstance(table, Table)
+        return table
+
+
+@final
+class ColoredMNIST(PaintedMNIST):
+    """Coloured digits, in the forms of two papers: ten colours, or six colours on changing backgrounds."""
+
+    paper = "Disentanglement by intervention (Appendix B); swap and contrast (Sec. 4.1)"
+
+    form: Literal["ten-colors", "backgrounds"] = "ten-colors"
+    """ten colours on black, those of 3DShapes (intervention); or 6 digit and 3 background colours (swap+contrast)"""
+    strength: float | None = None
+    """ten colours: ties colour to digit, p(color | digit) ~ exp(-(color - digit)^2 / 2 s^2), both scaled to [0, 1]"""
+
+    def load(self) -> FactorData:
+        if self.form == "ten-colors":
+            color = Factor("color", 10, "nominal")
+            return Painted(self.grey(), {color: tuple(range(10))}, _in_color, self._given_digit())
+        if self.strength is not None:
+            raise InputError("strength ties ten colours to ten digits; the form 'backgrounds' has none")
+        return Painted(self.grey(), _inks_and_papers(self.split), _on_background)
+
+    def _given_digit(self) -> Tensor | None:
+        if self.strength is None:
+            return None
+        if self.strength <= 0:
+            raise InputError(f"strength={self.strength}: wanted a positive number (0.1 is strong, 1 is weak)")
+        k = torch.arange(10) / 9
+        return torch.exp(-((k[:, None] - k) ** 2) / (2 * self.strength**2))
+
+
+@final
+class RotationColoredMNIST(PaintedMNIST):
+    """Coloured digits on backgrounds, turned by 0, +-22.5, +-45 degrees to train, by 0, +-65, +-75 to test."""
+
+    paper = "Swap and contrast (Sec. 4.1)"
+
+    def load(self) -> FactorData:
+        angle = Factor("angle", len(ANGLES), "ordinal")
+        return Painted(self.grey(), _inks_and_papers(self.split) | {angle: TURNS[self.split]}, _turned)
+
+
+def _inks_and_papers(split: str) -> dict[Factor, tuple[int, ...]]:
+    color, background = Factor("color", 6, "nominal"), Factor("background", 6, "nominal")
+    return {color: tuple(range(6)), background: BACKGROUNDS[split]}
+
+
+def _in_color(grey: Tensor, extra: Tensor) -> Tensor:
+    return grey * HUES.to(grey)[extra[:, 0]][..., None, None]
+
+
+def _on_background(grey: Tensor, extra: Tensor) -> Tensor:
+    ink, paper = INKS.to(grey)[extra[:, 0]], PAPERS.to(grey)[extra[:, 1]]  # (n, 3)
+    return grey * ink[..., None, None] + (1 - grey) * paper[..., None, None]
+
+
+def _turned(grey: Tensor, extra: Tensor) -> Tensor:
+    angle = ANGLES.to(grey)[extra[:, 2]]
+    still = torch.zeros(len(grey), 2).to(grey)
+    return _on_background(warp(grey, affine(angle, still, torch.ones_like(angle))), extra)

@@ -1,0 +1,113 @@
+"""Handwritten digits and clothes: MNIST, the digits of EMNIST, Fashion-MNIST, read from their IDX files."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+from typing import ClassVar, Literal, final
+
+import numpy as np
+import torch
+
+from ..data import Factor, FactorData, Table
+from ..dataset import Dataset
+from ..errors import InputError, plural
+from ..originals import Original
+
+
+class _IDXImages(Dataset):
+    """Abstract. Images and labels in four IDX files: training images, training labels, test images, test labels."""
+
+    transposed: ClassVar[bool] = False
+    """whether the file stores an image column by column"""
+
+    split: Literal["train", "test"] = "train"
+    """which part"""
+
+    def needed(self) -> tuple[Original, ...]:
+        return self.files[:2] if self.split == "train" else self.files[2:]
+
+    def load(self) -> FactorData:
+        images, labels = (read_idx(path) for path in self.paths())
+        if images.ndim != 3 or labels.shape != images.shape[:1]:
+            raise InputError(f"{self.paths()[0]}: {images.shape} images and {labels.shape} labels are not of one set")
+        x = torch.from_numpy(images.transpose(0, 2, 1).copy() if self.transposed else images)[:, None]
+        c = torch.from_numpy(labels.astype(np.float64))[:, None]
+        return Table(x, c, [Factor("label", 10, "nominal")])
+
+
+@final
+class MNIST(_IDXImages):
+    """MNIST: 60,000 handwritten digits to train, 10,000 to test, 28 x 28."""
+
+    paper = "LeCun, Bottou, Bengio and Haffner (1998)"
+    page = "yann.lecun.com/exdb/mnist"
+    licence = "CC BY-SA 3.0"
+    files = tuple(
+        Original(f"mnist/{name}", f"md5:{md5}", f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}")
+        for name, md5 in (
+            ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
+            ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
+            ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
+            ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
+        )
+    )
+
+
+@final
+class EMNIST(_IDXImages):
+    """EMNIST, digits split: 240,000 handwritten digits to train, 40,000 to test, 28 x 28."""
+
+    paper = "Cohen, Afshar, Tapson and van Schaik (2017)"
+    page = "nist.gov/itl/products-and-services/emnist-dataset (gzip.zip, unpacked)"
+    licence = "free to use, NIST"
+    transposed = True
+    files = tuple(
+        Original(f"emnist/emnist-digits-{name}", f"sha256:{sha256}")
+        for name, sha256 in (
+            ("train-images-idx3-ubyte.gz", "f7c95004d14d81af89522e67d8f0c781dfb3bd544181c81bfe1eb6b41c35b726"),
+            ("train-labels-idx1-ubyte.gz", "6638a6ff5fe2eefd9cca2471995b46c82986b8e4b2a70d2f5ce8e05d7edb319e"),
+            ("test-images-idx3-ubyte.gz", "20ebe43509264f7639d37c835a3f0b009e90b29e00a099a03101abe1644a3f63"),
+            ("test-labels-idx1-ubyte.gz", "bad1834c45d5988e270b99d43b13edc3fd898f658ffbc2caf2846ef27f7b05b0"),
+        )
+    )
+
+
+@final
+class FashionMNIST(_IDXImages):
+    """Fashion-MNIST: 60,000 pieces of clothing to train, 10,000 to test, 28 x 28, ten kinds."""
+
+    paper = "Xiao, Rasul and Vollgraf (2017)"
+    page = "github.com/zalandoresearch/fashion-mnist"
+    licence = "MIT"
+    files = tuple(
+        Original(
+            f"fashion-mnist/{name}",
+            f"md5:{md5}",
+            f"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/{name}",
+        )
+        for name, md5 in (
+            ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+            ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe"),
+            ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
+            ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
+        )
+    )
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The array of bytes in a (gzipped) IDX file: two zeros, a type, the number of axes, their lengths, the values."""
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        zeros, kind, axes = struct.unpack(">HBB", content[:4])
+        shape = struct.unpack(f">{axes}I", content[4 : 4 + 4 * axes])
+    except (OSError, EOFError, zlib.error, struct.error) as error:
+        raise InputError(f"{path} is not a whole IDX file ({error}); get it again") from error
+    if zeros != 0 or kind != 8:
+        raise InputError(f"{path} is not an IDX file of bytes (it begins with {content[:4].hex()})")
+    values = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)
+    if len(values) != np.prod(shape, dtype=np.int64):
+        raise InputError(f"{path} promises {shape} values and holds {plural(len(values), 'value')}; get it again")
+    return values.reshape(shape).copy()

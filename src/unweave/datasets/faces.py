@@ -1,0 +1,105 @@
+"""Faces with known factors: manifolds of images made by a generator, with directions of its latent space."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from ..data import Factor, FactorData, Mixing, Table
+from ..dataset import Dataset
+from ..errors import InputError
+from ..files import decode_image
+from ..originals import Original
+
+SHA256 = {
+    "01": "4b92e5f93a8ec3ee9c5fbd0de2ff60ccc16f9a863ebfefcc6f7bc7831573f63b",
+    "14": "f7e49fced593be7af5440d77f31c11fe37cf314ead1a6ce3c35dba940ccd06de",
+    "23": "af1275b185037ad05ae5324bad5213a19081f1ed7d28d715970c8490c0b6908b",
+}
+
+
+class GeneratorManifold(Mixing):
+    """Images of any generator along chosen directions: x = generate(origin + sum_j c_j direction_j).
+
+    How Horan et al. (2021), Sec. 4, make realistic manifolds with known factors: the directions are principal
+    components of a generator's latent space, the coefficients c uniform on [-spread, spread], all else stays fixed.
+    """
+
+    def __init__(
+        self,
+        generate: Callable[[Tensor], Tensor],
+        directions: Tensor,
+        *,
+        origin: Tensor | None = None,
+        spread: float = 2.0,
+        names: Sequence[str] = (),
+        points: int | None = 3_000,
+        seed: int = 0,
+    ) -> None:
+        directions = torch.as_tensor(directions)
+        if directions.ndim < 2 or len(directions) < 1:
+            raise InputError(f"directions of shape {tuple(directions.shape)}: wanted one row per factor")
+        k = len(directions)
+        if names and len(names) != k:
+            raise InputError(f"{len(names)} names for {k} directions")
+        base = torch.zeros_like(directions[0]) if origin is None else torch.as_tensor(origin)
+        if base.shape != directions.shape[1:]:
+            raise InputError(f"an origin of shape {tuple(base.shape)}, directions of {tuple(directions.shape[1:])}")
+
+        def prior(n: int, rng: Generator) -> Tensor:
+            return (2 * torch.rand(n, k, generator=rng) - 1) * spread
+
+        def mix(c: Tensor) -> Tensor:  # (..., k) -> (..., *shape)
+            latent = base + torch.tensordot(c.reshape(-1, k).to(base), directions, dims=1)
+            with torch.no_grad():
+                x = torch.cat([generate(part) for part in torch.split(latent, 16)])
+            return x.reshape(*c.shape[:-1], *x.shape[1:])
+
+        with torch.no_grad():
+            shape = tuple(generate(base[None]).shape[1:])
+        factors = [Factor(name) for name in names or [f"z{i + 1}" for i in range(k)]]
+        super().__init__(factors, shape, prior, mix, points=points, seed=seed)
+
+
+@final
+class Faces(Dataset):
+    """3,000 faces of a StyleGAN, 64 x 64: two principal directions of its latent space, uniform coefficients."""
+
+    paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
+    page = "the extra `faces` makes them: pip install 'unweave[faces]'"
+    licence = "research use only"
+    files = tuple(Original(f"faces/faces-{name}.zip", f"sha256:{sha256}") for name, sha256 in SHA256.items())
+
+    manifold: Literal["01", "14", "23"] = "01"
+    """which two principal directions vary, counted from 0"""
+
+    def needed(self) -> tuple[Original, ...]:
+        return (self.files[list(SHA256).index(self.manifold)],)
+
+    def title(self) -> str:
+        return f"faces-{self.manifold}"
+
+    def load(self) -> FactorData:
+        x, c = read_faces(self.paths()[0])
+        return Table(torch.from_numpy(x), torch.from_numpy(c), [Factor(f"direction{k}") for k in self.manifold])
+
+
+def read_faces(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 3, 64, 64) and coefficients (n, k) of a packed manifold: JPEGs in order, and factors.npy."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            names = sorted(n for n in packed.namelist() if n.endswith(".jpg"))
+            images = np.stack([decode_image(io.BytesIO(packed.read(n)), n) for n in names])
+            factors = np.load(io.BytesIO(packed.read("factors.npy")), allow_pickle=False).astype(np.float64)
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not a packed manifold ({error}); make it again") from error
+    if factors.shape[:1] != images.shape[:1]:
+        raise InputError(f"{path} has {len(images)} images and {len(factors)} rows of factors")
+    return images, factors

@@ -1,0 +1,87 @@
+"""Oxford Flowers 102: photographs without known factors, apart from the kind of flower."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+import torch
+from scipy.io import loadmat
+
+from ..data import Factor, FactorData, Table
+from ..dataset import Dataset
+from ..errors import InputError
+from ..files import decode_image
+from ..originals import Original
+
+ADDRESS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102"
+SPLITS = {"train": "trnid", "valid": "valid", "test": "tstid"}
+PACKED = Original(
+    "flowers102/flowers102_64_jpg95.zip", "sha256:48a679e0827188e8789d6566ed7f80b532803c082a6e333902ee9f9265d28a28"
+)
+
+
+@final
+class Flowers102(Dataset):
+    """Oxford Flowers 102 (Nilsback and Zisserman, 2008): 8,189 photographs of 102 kinds, cropped to 64 x 64."""
+
+    paper = "Nilsback and Zisserman (2008)"
+    page = "robots.ox.ac.uk/~vgg/data/flowers/102"
+    licence = "research use"
+    files = (
+        Original("flowers102/imagelabels.mat", "md5:e0620be6f572b9609742df49c70aed4d", f"{ADDRESS}/imagelabels.mat"),
+        Original("flowers102/setid.mat", "md5:a5357ecc9cb78c4bef273ce3793fc85c", f"{ADDRESS}/setid.mat"),
+        Original("flowers102/102flowers.tgz", "md5:52808999861908f626f3c1f4e79d11fa", f"{ADDRESS}/102flowers.tgz"),
+    )
+
+    split: Literal["train", "valid", "test", "all"] = "all"
+    """the official split (1,020, 1,020 and 6,149 images), or all of them in order"""
+
+    def needed(self) -> tuple[Original, ...]:
+        """The archive, or all its images already cropped to 64 x 64, where that is found."""
+        return (*self.files[:2], PACKED if PACKED.find() else self.files[2])
+
+    def load(self) -> FactorData:
+        labels_path, split_path, archive = self.paths()
+        labels = _matlab(labels_path, "labels")  # (8189,), from 1
+        numbers = np.arange(1, len(labels) + 1) if self.split == "all" else _matlab(split_path, SPLITS[self.split])
+        wanted = set(numbers.tolist())
+        images = {n: image for n, image in read_images(archive, wanted) if n in wanted}
+        if len(images) < len(wanted):
+            raise InputError(f"{archive} lacks {len(wanted) - len(images)} of {len(wanted)} images; get it again")
+        x = torch.from_numpy(np.stack([images[n] for n in numbers.tolist()]))
+        c = torch.from_numpy(labels[numbers - 1].astype(np.float64) - 1)[:, None]
+        return Table(x, c, [Factor("label", 102, "nominal")])
+
+
+def read_images(archive: Path, wanted: set[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """The number of each image, from 1, and the image, (3, 64, 64)."""
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as packed:
+                for name in packed.namelist():
+                    if int(Path(name).stem) in wanted:
+                        yield int(Path(name).stem), decode_image(io.BytesIO(packed.read(name)), name, crop=64)
+        else:
+            with tarfile.open(archive) as tar:
+                for member in tar:  # jpg/image_00001.jpg
+                    if member.isfile() and int(Path(member.name).stem.removeprefix("image_")) in wanted:
+                        file = tar.extractfile(member)
+                        assert file is not None
+                        number = int(Path(member.name).stem.removeprefix("image_"))
+                        yield number, decode_image(io.BytesIO(file.read()), member.name, crop=64)
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error) as error:
+        raise InputError(f"{archive} cannot be read: {error}; get it again") from error
+
+
+def _matlab(path: Path, name: str) -> np.ndarray:
+    try:
+        return np.asarray(loadmat(path)[name]).ravel().astype(np.int64)
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} has no array {name!r} ({error}); get it again") from error

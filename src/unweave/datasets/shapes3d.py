@@ -1,0 +1,96 @@
+"""3DShapes: a room with one object in it, composed on the device from 480 grey geometries and their colours."""
+
+from __future__ import annotations
+
+import colorsys
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Literal, final
+
+import h5py
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data import Factor, FactorData, Factorial, Grid
+from ..dataset import Dataset
+from ..errors import InputError
+from ..files import load_array
+from ..originals import Original
+
+FACTORS = (
+    Factor("floor", 10, "nominal"),
+    Factor("wall", 10, "nominal"),
+    Factor("object", 10, "nominal"),
+    Factor("scale", 8, "ordinal"),
+    Factor("shape", 4, "nominal"),
+    Factor("orientation", 15, "ordinal"),
+)
+HUES = torch.tensor([colorsys.hsv_to_rgb(k / 10, 1, 1) for k in range(10)])  # (10, 3)
+
+
+@final
+class Shapes3D(Dataset):
+    """3DShapes (Burgess and Kim, 2018): 480,000 images, the original file where it is found, else a look-alike.
+
+    The look-alike was rendered with MuJoCo, as the original was, in a room of our own measure. Hues only scale the
+    light that a surface gives back, so every image is the sky plus three grey pictures (floor, wall, object), each
+    times its colour; 480 geometries (scale, shape, orientation) make all of them.
+    """
+
+    paper = "Burgess and Kim (2018)"
+    page = "github.com/google-deepmind/3d-shapes"
+    licence = "Apache-2.0"
+    files = (
+        Original(
+            "3dshapes/3dshapes.h5",
+            "sha256:0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
+            "https://storage.googleapis.com/3d-shapes/3dshapes.h5",
+            267_573_662,
+        ),
+    )
+
+    source: Literal["auto", "original", "rendered"] = "auto"
+    """the original file (5.9 GB of memory), our look-alike (47 MB), or the original where it is found"""
+
+    def load(self) -> FactorData:
+        if not self._original():
+            with as_file(files(__package__) / "assets" / "shapes3d_basis.npz") as path:
+                return Room(*read_basis(path))
+        try:
+            with h5py.File(self.paths()[0]) as file:
+                images = torch.from_numpy(file["images"][:])  # (480000, 64, 64, 3)
+        except (OSError, KeyError) as error:
+            raise InputError(f"{self.paths()[0]} cannot be read: {error}") from error
+        return Grid(images.permute(0, 3, 1, 2), FACTORS)
+
+    def title(self) -> str:
+        return "shapes3d" if self._original() else "shapes3d (look-alike)"
+
+    def _original(self) -> bool:
+        return self.source == "original" or (self.source == "auto" and self.complete())
+
+
+@final
+class Room(Factorial):
+    """x = sky + sum over floor, wall, object of shade x colour, for each geometry."""
+
+    def __init__(self, shade: Tensor, sky: Tensor) -> None:
+        super().__init__(FACTORS, (3, 64, 64), shade.device)
+        self.shade = shade.reshape(480, 3, 4096).float() / 255  # how light each surface is, by geometry
+        self.sky = sky.reshape(480, 4096, 3).mT.float().contiguous() / 255
+        self.hues = HUES.to(shade.device)
+
+    def rows(self, index: Tensor) -> Tensor:
+        row = index.reshape(-1)
+        surfaces = torch.stack([row // 48_000, row // 4_800 % 10, row // 480 % 10], 1)  # floor, wall, object
+        colour = self.hues[surfaces].mT  # (n, channel, surface)
+        x = torch.baddbmm(self.sky[row % 480], colour, self.shade[row % 480])  # (n, channel, pixel)
+        return x.clamp_(0, 1).reshape(*index.shape, 3, 64, 64)
+
+
+def read_basis(path: Path) -> tuple[Tensor, Tensor]:
+    """The grey pictures, (8, 4, 15, 3, 64, 64), and the sky, (8, 4, 15, 64, 64, 3), by scale, shape and orientation."""
+    with load_array(path) as arrays:
+        shade, sky = (torch.from_numpy(np.asarray(arrays[name])) for name in ("shade", "sky"))
+    return shade, sky
