@@ -28,6 +28,7 @@ from unweave.datasets import (
     DSprites,
     Faces,
     Flowers102,
+    GeneratedFaces,
     RotationColoredMNIST,
     Shapes3D,
     SmallNORB,
@@ -387,6 +388,7 @@ def test_flowers_follow_the_official_split_and_are_cropped(pretend):
             tar.addfile(member, io.BytesIO(content))
     pretend(
         Flowers102,
+        GeneratedFaces,
         {"imagelabels.mat": labels.getvalue(), "setid.mat": split.getvalue(), "102flowers.tgz": archive.getvalue()},
     )
     data = Flowers102(split="train").load()
@@ -433,6 +435,29 @@ def test_any_generator_makes_a_manifold():
         GeneratorManifold(generate, torch.ones(3))
     with pytest.raises(InputError, match="1 names for 2 directions"):
         GeneratorManifold(generate, directions, names=("a",))
+
+
+def test_faces_are_generated_along_chosen_directions_and_layers(folder, monkeypatch):
+    """With a generator whose image is its latent: what reaches which layer can be read off the picture."""
+    from unweave.datasets import faces
+    from unweave.datasets.generator import Directions, Weights
+
+    basis = Directions(torch.full((512,), 0.5), torch.eye(512)[:3], torch.tensor([0.1, 0.2, 0.05]))
+    monkeypatch.setattr(faces, "find_weights", lambda: Weights(Path("m.xml"), Path("s.xml")))
+    monkeypatch.setattr(faces, "OpenVinoNetwork", lambda path: None)
+    monkeypatch.setattr(faces, "principal_directions", lambda mapping, samples, count: basis)
+    show = lambda w: torch.nn.functional.pad(w[:, None, :, :64].expand(-1, 3, -1, -1), (0, 0, 0, 41))  # noqa: E731
+    monkeypatch.setattr(faces, "face_generator", lambda: show)
+    dataset = GeneratedFaces(directions=(1, 2), layers=(3, 5), points=4)
+    x, c = dataset.load().collect(1, rng())
+    assert dataset.title() == "faces-12 (generated)"
+    torch.testing.assert_close(x[:, 0, 3, 1], 0.5 + 0.2 * c[:, 0].float(), atol=1 / 255, rtol=0)
+    torch.testing.assert_close(x[:, 0, 4, 2], 0.5 + 0.05 * c[:, 1].float(), atol=1 / 255, rtol=0)
+    assert (x[:, 0, 5, 1] - 0.5).abs().max() < 1 / 255, "the layers beyond stay as they are"
+    monkeypatch.setattr(faces, "face_generator", lambda: pytest.fail("made twice"))
+    assert torch.equal(dataset.load().collect(1, rng()).x, x)
+    with pytest.raises(InputError, match=r"layers=\(5, 5\)"):
+        GeneratedFaces(layers=(5, 5), points=4).load()
 
 
 # Augmentation and splits ------------------------------------------------------------------------------------------

@@ -59,10 +59,10 @@ def _list(options: Data) -> None:
 
 
 def _state(dataset: Dataset) -> str:
-    if not dataset.files:
-        return "made on the fly"
     if dataset.complete():
-        return "found"
+        return "found" if dataset.files else "made on the fly"
+    if not dataset.files:
+        return "to be made"
     # A dataset with a rendering of its own says in its title that it is not the original.
     return "re-made" if dataset.title().endswith(")") else "missing"
 
@@ -125,6 +125,7 @@ def _make(options: Data) -> None:
     with progress(quiet=options.json) as notify:
         notify(f"loading {options.name}")
         dataset = cls()
+        dataset.make(notify)
         loaded = dataset.load()
     text = f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}"
     return say_json({"title": dataset.title(), "shape": list(loaded.shape)}) if options.json else say(text + ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform, final
@@ -57,7 +58,10 @@ class Dataset(ABC):
                 f"{error}. Get it from {self.page} and put it there{fetch}; licence: {self.licence}"
             ) from None
 
-    @final
+    def make(self, notify: Callable[[str], None] = lambda text: None) -> None:
+        """Make what has to be made once; for most data, nothing."""
+        return
+
     def complete(self) -> bool:
         """Whether all files that this recipe reads are somewhere."""
         return all(original.find() is not None for original in self.needed())

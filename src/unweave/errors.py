@@ -20,8 +20,8 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
 
 
 def kebab(name: str) -> str:
-    """A catalog name: HessianICA -> hessian-ica, DSprites -> dsprites, Shapes3D -> shapes3d, my_score -> my-score."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z])|_", "-", name).lower()
+    """A catalog name: HessianICA -> hessian-ica, DSprites -> dsprites, MPI3DLike -> mpi3d-like, a_score -> a-score."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9][A-Z])(?=[A-Z][a-z])|_", "-", name).lower()
 
 
 def plural(n: int, noun: str) -> str:

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .errors import InputError
 
@@ -46,18 +46,26 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(tmp, ignore_errors=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there entirely or not at all."""
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when the block ends, and vanishes if the block fails."""
     tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        tmp.write_text(text, encoding="utf-8")
+        with tmp.open("wb") as file:
+            yield file
         tmp.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
     finally:
         with contextlib.suppress(OSError):
             tmp.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text that is there entirely or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
