@@ -1,7 +1,8 @@
 """Random images per second into a training batch of 64, on the CPU: ours, and an .npz behind a DataLoader.
 
 The peer's way: the same images in an .npz, a Dataset that gives one float tensor per index, a DataLoader that
-shuffles, collates and uses two workers. Both give float tensors in [0, 1] with their factors. Run alone: python benchmarks/data.py
+shuffles, collates and uses two workers. Both give float tensors in [0, 1] with their factors. "compiled" is our
+rendering after torch.compile, as the trainer uses it. Run alone, on a quiet machine: python benchmarks/data.py
 """
 
 import json
@@ -36,7 +37,8 @@ class Stored(Dataset[tuple[torch.Tensor, torch.Tensor]]):
         return len(self.images)
 
     def __getitem__(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.from_numpy(self.images[i]).float() / 255, torch.from_numpy(self.factors[i])
+        image = torch.from_numpy(self.images[i]).permute(2, 0, 1)  # files hold height, width, channel
+        return image.float() / 255, torch.from_numpy(self.factors[i])
 
 
 def peer(path: Path) -> Iterator[Any]:
@@ -56,21 +58,26 @@ def rate(batches: Iterator[Any], count: int) -> float:
     return count * BATCH / (time.perf_counter() - start)
 
 
-def ours(data: FactorData) -> Iterator[Any]:
+def ours(data: FactorData, *, compiled: bool) -> Iterator[Any]:
     rng = torch.Generator().manual_seed(0)
+    render = torch.compile(data.render, fullgraph=True) if compiled else data.render
     while True:
-        yield data.draw(BATCH, rng)
+        points = data.sample(BATCH, rng)
+        yield render(points), data.labels(points)
 
 
 def compare(name: str, data: FactorData, folder: Path) -> dict[str, float]:
     x, c = data.draw(STORED, torch.Generator().manual_seed(1))
-    np.savez(folder / f"{name}.npz", imgs=(x * 255).round().byte().numpy(), factors=c.numpy())
+    np.savez(folder / f"{name}.npz", imgs=(x * 255).round().byte().permute(0, 2, 3, 1).numpy(), factors=c.numpy())
     del x
-    stream, mine = peer(folder / f"{name}.npz"), ours(data)
-    pairs = [(rate(mine, 300), rate(stream, 100)) for _ in range(ROUNDS)]  # interleaved, so that both see the same load
-    fast, slow = (statistics.median(side) for side in zip(*pairs, strict=True))
-    print(f"{name}: unweave {fast:,.0f} images/s, DataLoader {slow:,.0f} images/s: {fast / slow:.1f} times as fast")
-    return {"unweave": fast, "dataloader": slow, "ratio": fast / slow}
+    stream = peer(folder / f"{name}.npz")
+    mine = [ours(data, compiled=compiled) for compiled in (False, True)]
+    # Interleaved, so that all see the same load.
+    rounds = [(*(rate(way, 300) for way in mine), rate(stream, 100)) for _ in range(ROUNDS)]
+    eager, compiled, slow = (statistics.median(side) for side in zip(*rounds, strict=True))
+    print(f"{name}: DataLoader {slow:,.0f} images/s; unweave {eager:,.0f}, {eager / slow:.1f} times as fast; ", end="")
+    print(f"compiled {compiled:,.0f}, {compiled / slow:.1f} times as fast")
+    return {"dataloader": slow, "unweave": eager, "compiled": compiled}
 
 
 def main() -> None:
@@ -83,7 +90,7 @@ def main() -> None:
     )
     print(f"  (process: {before / 1e3:.0f} MB before, {after / 1e3:.0f} MB at most)")
     room = Shapes3D(source="rendered").load()
-    print(f"shapes3d: {len(room):,} images from {4 * (room.shade.numel() + room.sky.numel()) / 1e6:.0f} MB")
+    print(f"shapes3d: {len(room):,} images from {4 * room.basis.numel() / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory() as folder:
         results = {name: compare(name, d, Path(folder)) for name, d in (("dsprites", sprites), ("shapes3d", room))}
     print(json.dumps(results))

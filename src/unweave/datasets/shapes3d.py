@@ -77,15 +77,16 @@ class Room(Factorial):
 
     def __init__(self, shade: Tensor, sky: Tensor) -> None:
         super().__init__(FACTORS, (3, 64, 64), shade.device)
-        self.shade = shade.reshape(480, 3, 4096).float() / 255  # how light each surface is, by geometry
-        self.sky = sky.reshape(480, 4096, 3).mT.float().contiguous() / 255
-        self.hues = HUES.to(shade.device)
+        # By geometry: how light each surface is (3), and the sky (3 channels), which counts as three more surfaces.
+        planes = [shade.reshape(480, 3, 4096), sky.reshape(480, 4096, 3).mT]
+        self.basis = torch.cat(planes, 1).float().div_(255)  # (480, 6, 4096)
+        self.hues, self.eye = HUES.to(shade.device), torch.eye(3, device=shade.device)
 
     def rows(self, index: Tensor) -> Tensor:
         row = index.reshape(-1)
         surfaces = torch.stack([row // 48_000, row // 4_800 % 10, row // 480 % 10], 1)  # floor, wall, object
-        colour = self.hues[surfaces].mT  # (n, channel, surface)
-        x = torch.baddbmm(self.sky[row % 480], colour, self.shade[row % 480])  # (n, channel, pixel)
+        colour = torch.cat([self.hues[surfaces].mT, self.eye.expand(len(row), 3, 3)], 2)  # (n, channel, surface)
+        x = torch.bmm(colour, self.basis.index_select(0, row % 480))  # (n, channel, pixel)
         return x.clamp_(0, 1).reshape(*index.shape, 3, 64, 64)
 
 
