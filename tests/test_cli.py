@@ -167,7 +167,39 @@ def test_codes_from_another_tool_are_scored(run):
     assert "what it says" in run("score", "z.npy", "--factors", "f.npy")[1]
 
 
+def test_data_are_listed_found_checked_made_and_shown(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "own"))
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    state = {row["name"]: row["state"] for row in json.loads(run("data", "list", "--json")[1])}
+    assert state["squares-xy"] == "made on the fly"
+    assert state["dsprites"] == "re-made"
+    assert state["mnist"] == "missing"
+    where = json.loads(run("data", "where", "mnist", "--json")[1])
+    assert where["folders"] == [str(tmp_path / "own"), str(tmp_path / "cache")]
+    assert len(where["files"]) == 4
+    code, _, err = run("data", "check", "mnist")
+    assert code == 2
+    assert "yann.lecun.com" in err
+    code, _, err = run("data", "make", "mnist")
+    assert code == 2
+    assert "unweave data make mnist --download" in err
+    assert run("data", "check", "squares-xy")[0] == 0
+    assert "is ready" in run("data", "make", "squares-xy")[1]
+    assert run("data", "show", "squares-xc", "--out", "sheet.png")[0] == 0
+    with Image.open("sheet.png") as sheet:
+        assert sheet.width > 500
+    (tmp_path / "own" / "mnist").mkdir(parents=True)
+    (tmp_path / "own" / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"not it")
+    code, _, err = run("fit", "pca", "mnist")
+    assert code == 2
+    assert "its md5 is" in err
+
+
 BAD = {
+    "data verb": (["data", "lst"], "lst"),
+    "data unnamed": (["data", "show"], "which data?"),
+    "data unknown": (["data", "make", "dsprite"], "did you mean 'dsprites'"),
+    "data not images": (["data", "show", "gaussian-mixture"], "only images can be shown"),
     "unknown command": (["fti"], "no command named 'fti'; did you mean 'fit'"),
     "unknown method": (["fit", "hesian-ica", "squares-xy"], "did you mean 'hessian-ica'"),
     "unknown data": (["fit", "pca", "square-xy"], "did you mean 'squares-xy'"),
