@@ -85,12 +85,10 @@ def main() -> None:
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sprites = DSprites(source="rendered").load()
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"dsprites: all {len(sprites):,} images rendered in {seconds:.1f} s, {sprites.bits.numel() / 1e6:.0f} MB kept"
-    )
+    print(f"dsprites: all {len(sprites):,} images rendered in {seconds:.1f} s, {sprites.bits.nbytes / 1e6:.0f} MB kept")
     print(f"  (process: {before / 1e3:.0f} MB before, {after / 1e3:.0f} MB at most)")
     room = Shapes3D(source="rendered").load()
-    print(f"shapes3d: {len(room):,} images from {4 * room.basis.numel() / 1e6:.0f} MB")
+    print(f"shapes3d: {len(room):,} images from {room.basis.nbytes / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory() as folder:
         results = {name: compare(name, d, Path(folder)) for name, d in (("dsprites", sprites), ("shapes3d", room))}
     print(json.dumps(results))

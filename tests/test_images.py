@@ -95,14 +95,7 @@ def test_all_frames_of_the_official_animation_come_out_to_the_pixel(sprites, rea
 
 def test_dsprites_fits_into_400_megabytes(sprites):
     assert len(sprites) == 737_280
-    assert sprites.bits.numel() <= 400e6
-
-
-def test_a_compiler_and_a_gpu_would_draw_the_same(sprites, monkeypatch):
-    points = sprites.sample(50, rng())
-    expected = sprites.render(points)
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert torch.equal(sprites.render(points), expected)
+    assert sprites.bits.nbytes <= 400e6
 
 
 def test_the_first_and_the_last_orientation_are_the_same_image(sprites):
@@ -170,20 +163,23 @@ def test_colours_of_a_room_mix_linearly_and_geometry_stays():
     assert changed[:, :16].float().mean() < 0.01, "and not above"
 
 
-def test_a_room_is_the_sky_plus_each_surface_in_its_colour():
+def test_a_room_is_the_sky_plus_each_surface_in_its_colour(monkeypatch):
     room = Shapes3D(source="rendered").load()
     c = torch.tensor([[1, 4, 7, 2, 3, 9]])
     geometry = (2 * 4 + 3) * 15 + 9
-    by_hand = room.basis[geometry, 3:].clone()
+    basis = room.basis[geometry].float() / 255
+    by_hand = basis[3:].clone()
     for surface, hue in enumerate((1, 4, 7)):
-        by_hand += HUES[hue][:, None] * room.basis[geometry, surface]
+        by_hand += HUES[hue][:, None] * basis[surface]
+    torch.testing.assert_close(room.render(c)[0], by_hand.clamp(0, 1).reshape(3, 64, 64))
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     torch.testing.assert_close(room.render(c)[0], by_hand.clamp(0, 1).reshape(3, 64, 64))
 
 
 def test_rooms_fit_into_50_megabytes():
     room = Shapes3D(source="rendered").load()
     assert len(room) == 480_000
-    assert 4 * room.basis.numel() <= 50e6
+    assert room.basis.nbytes <= 50e6
 
 
 def test_the_original_rooms_are_read_from_their_file(pretend, monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import product
 from typing import Literal, final
 
 import numpy as np
@@ -70,17 +71,12 @@ class Sprites(Factorial):
 
     def __init__(self, bits: Tensor, factors: tuple[Factor, ...]) -> None:
         super().__init__(factors, (1, SIZE, SIZE), bits.device)
-        self.bits = bits.view(torch.uint8)  # (rows, 512): byte b of an image holds pixels 8 b to 8 b + 7
-        self.masks = (1 << torch.arange(8, device=bits.device)).to(torch.uint8)
+        self.bits = bits.view(torch.int32)  # (rows, 128): word w of an image holds pixels 32 w to 32 w + 31
+        self.places = torch.arange(32, dtype=torch.int32, device=bits.device)
 
     def rows(self, index: Tensor) -> Tensor:
-        packed = self.bits.index_select(0, index.reshape(-1))  # (n, 512)
-        if packed.device.type == "cpu" and not torch.compiler.is_compiling():
-            # numpy unpacks several times faster than torch's kernels do one by one; a compiler fuses those instead
-            pixels = torch.from_numpy(np.unpackbits(packed.numpy(), axis=-1, bitorder="little"))
-        else:
-            pixels = packed[..., None].bitwise_and(self.masks).ne(0)
-        return pixels.float().reshape(*index.shape, 1, SIZE, SIZE)
+        words = self.bits.index_select(0, index.reshape(-1))  # (n, 128)
+        return (words[..., None] >> self.places & 1).float().reshape(*index.shape, 1, SIZE, SIZE)
 
 
 @cache
@@ -91,17 +87,16 @@ def bit_table() -> Tensor:
     first = centre.floor().long() - REACH  # the first row and column that a sprite there can touch
     rows = first[:, None] + torch.arange(2 * REACH + 1)  # (32, 31)
     lines = (rows + 0.5 - centre[:, None]).flatten()  # heights of pixel centres above the sprite's own, (992,)
-    for shape in range(3):
-        for scale in range(6):
-            angles = 2 * math.pi * torch.arange(40, dtype=torch.float64) / 39
-            crossings = cross(placed(shape, torch.full((40,), 0.5 + 0.1 * scale), angles), lines)  # (40, 992, 4)
-            # A pixel is inside where an odd number of crossings lies to its left: exclusive-or of "all pixels before".
-            before = (centre + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (40, 992, 4, 32)
-            words = (1 << before) - 1
-            words = (words[:, :, 0] ^ words[:, :, 1]) ^ (words[:, :, 2] ^ words[:, :, 3])  # (40, 992, 32)
-            words = words.reshape(40, 32, -1, 32).permute(0, 3, 1, 2)  # orientation, x, y, row of the window
-            for y in range(32):
-                table[shape, scale, :, :, y, first[y] : first[y] + 2 * REACH + 1] = words[:, :, y]
+    for shape, scale, part in product(range(3), range(6), torch.split(torch.arange(40), 10)):
+        angles = 2 * math.pi * part.double() / 39
+        crossings = cross(placed(shape, torch.full((10,), 0.5 + 0.1 * scale), angles), lines)  # (10, 992, 4)
+        # A pixel is inside where an odd number of crossings lies to its left: exclusive-or of "all pixels before".
+        before = (centre + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (10, 992, 4, 32)
+        words = (1 << before) - 1
+        words = (words[:, :, 0] ^ words[:, :, 1]) ^ (words[:, :, 2] ^ words[:, :, 3])  # (10, 992, 32)
+        words = words.reshape(10, 32, -1, 32).permute(0, 3, 1, 2)  # orientation, x, y, row of the window
+        for y in range(32):
+            table[shape, scale, part, :, y, first[y] : first[y] + 2 * REACH + 1] = words[:, :, y]
     return table.reshape(-1, SIZE)
 
 
