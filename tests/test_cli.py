@@ -152,7 +152,9 @@ def test_data_and_metrics_of_ones_own(run, tmp_path):
     )
     code, out, _ = run("fit", "pca", "mine.py:Line", "--latent-dim", 1, "--metrics", "mcc", "mine.py:half", "--json")
     assert code == 0
-    assert json.loads(out)[0]["mine.py:half"] == 0.5
+    assert json.loads(out)[0]["half"] == 0.5
+    kept = json.loads(run("score", json.loads(out)[0]["run"], "--metrics", "mine.py:half", "--json")[1])
+    assert kept == {"half": 0.5}
     assert json.loads(out)[0]["mcc"] > 0.999
 
 
@@ -216,7 +218,10 @@ BAD = {
     "no factors sought": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "0"], "at least one factor"),
     "too many factors": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "60"], "more than the data allow"),
     "few neighbours": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "3"], "needs at least 6"),
-    "many neighbours": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "60"], "n_samples=60 is too few"),
+    "many neighbours": (
+        ["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "60"],
+        "n_samples=60 is too few",
+    ),
     "own file missing": (["fit", "mine.py:X", "squares-xy"], "no Python file 'mine.py'"),
     "own name missing": (["fit", f"{MINE}:Whitning", "squares-xy"], "did you mean 'Whitening'"),
     "score nothing": (["score", "nothing.npy", "--factors", "f.npy"], "nothing.npy does not exist"),

@@ -1,15 +1,19 @@
 """Grids, tables and mixings."""
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from unweave import Factor, Grid, InputError, Mixing, Table, as_data
-from unweave.data import check_finite
+from unweave.checks import allowed, as_array, check_finite, describe
+from unweave.datasets import GaussianMixture, SquaresXY
 
 
 def rng(seed=0):
@@ -68,9 +72,13 @@ def test_a_mixing_with_points_is_a_finite_sample_that_renders_anything():
 def test_labels_become_factors_by_their_type():
     y = pd.DataFrame({"kind": ["b", "a", "b"], "level": [10, 30, 20], "value": [0.5, 1.5, 2.5]})
     data = as_data(np.zeros((3, 2)), y)
-    assert data.factors == (Factor("kind", 2, "nominal"), Factor("level", 3, "ordinal"), Factor("value"))
+    assert data.factors == (
+        Factor("kind", 2, "nominal", values=("a", "b")),
+        Factor("level", 3, "ordinal", values=(10, 20, 30)),
+        Factor("value"),
+    )
     assert data.labels(data.observed(3)).tolist() == [[1, 0, 0.5], [0, 2, 1.5], [1, 1, 2.5]]
-    assert as_data(np.zeros((3, 2)), [4, 4, 5]).factors == (Factor("y", 2, "ordinal"),)
+    assert as_data(np.zeros((3, 2)), [1, 1, 0]).factors == (Factor("y", 2, "ordinal"),)
 
 
 def test_factors_say_what_is_wrong_with_them():
@@ -96,3 +104,66 @@ def test_the_first_bad_value_is_found_wherever_it_is(x, where, value):
     with pytest.raises(InputError, match=f"first in row {place[0]},") as caught:
         check_finite(x)
     assert ("NaN" if np.isnan(value) else "infinity") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "fits"),
+    [
+        (3, int, True),
+        (np.int64(3), int, True),
+        (True, int, False),
+        (3.0, int, False),
+        (3, float, True),
+        (float("nan"), float, False),
+        ("a", Literal["a", "b"], True),
+        ("c", Literal["a", "b"], False),
+        (("x",), tuple[str, ...], True),
+        ((1,), tuple[str, ...], False),
+        ((1, 2), tuple[int, int], True),
+        ((1, 2, 3), tuple[int, int], False),
+        (None, int | None, True),
+        ("auto", int | Literal["auto"], True),
+    ],
+)
+def test_values_are_held_against_their_annotations(value, hint, fits):
+    assert allowed(value, hint) is fits
+    assert describe(hint)
+
+
+def test_datasets_refuse_settings_of_the_wrong_type():
+    with pytest.raises(InputError, match="mixing='foo', wanted 'soft' or 'steep'"):
+        GaussianMixture(mixing="foo")
+    with pytest.raises(InputError, match=r"points=2\.5, wanted a whole number"):
+        SquaresXY(points=2.5)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.ones(3, 2, dtype=torch.bfloat16),
+        torch.ones(3, 2, requires_grad=True),
+        np.ones((3, 4), dtype=">f8")[:, ::-2],
+        np.ones((3, 2), dtype=np.float16),
+        np.ones((3, 2), dtype=bool),
+        np.ones((3, 2), dtype=object),
+        [[1, 1], [1, 1], [1, 1]],
+    ],
+)
+def test_every_kind_of_array_is_taken(x):
+    data = as_data(x)
+    assert torch.equal(data.collect(1, rng()).x.double(), torch.ones(3, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (np.array([["a", "b"]]), "holds <U1, not real numbers"),
+        (np.ones((3, 2), dtype=complex), "holds complex128"),
+        (np.array([[object(), 1]]), "cannot be made an array of numbers"),
+        (scipy.sparse.eye(3), "is a sparse matrix"),
+        ([[1, 2], [3]], "cannot be made an array"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(x, text):
+    with pytest.raises(InputError, match=text):
+        as_array(x)

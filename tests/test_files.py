@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from unweave import Factor, InputError
+from unweave import Factor, InputError, as_data
 from unweave.files import OwnData, read_codes, read_factors, read_table
 
 
@@ -72,7 +72,7 @@ def test_known_factors_are_split_off(x, tmp_path):
     frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(kind=["u", "v"] * 10, age=np.arange(20))
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = OwnData(path=tmp_path / "t.csv", factors=("kind", "age")).load()
-    assert data.factors == (Factor("kind", 2, "nominal"), Factor("age", 20, "ordinal"))
+    assert data.factors == (Factor("kind", 2, "nominal", values=("u", "v")), Factor("age", 20, "ordinal"))
     assert data.shape == (3,)
     assert OwnData(path=tmp_path / "t.csv", columns=("b",)).load().shape == (1,)
 
@@ -157,7 +157,12 @@ def bad(folder: Path) -> dict[str, tuple[Path, dict[str, tuple[str, ...]], str]]
         "gap": (text("gap.csv", "a,b\n1,2\n3,\n5,6\n"), {}, "NaN: first in row 1, column 'b'"),
         "short row": (text("short.csv", "a,b\n1,2\n3\n5,6\n"), {}, "row 1, column 'b'"),
         "long row": (text("long.csv", "a,b\n1,2\n3,4,5\n"), {}, "cannot be read as a table"),
-        "not text": (binary("binary.csv", bytes(range(256))), {}, "cannot be read"),
+        "not text": (binary("binary.csv", bytes(range(256))), {}, "is not text in UTF-8"),
+        "long rows": (text("more.csv", "a,b\n1,2,3\n4,5,6\n"), {}, "names 2 columns, and its first row has 3 values"),
+        "one image": (_one_image(folder), {}, "has one image in it"),
+        "frames": (_frames(folder), {}, "holds 3 images"),
+        "float image": (_float_image(folder), {}, "holds values from 0 to 7"),
+        "one array row": (save(folder, "single.npy", x[:1]), {}, "at least two are needed"),
         "constant": (save(folder, "const.csv", constant), {}, "1 column .* never change: 'c3'.*--data.drop-constant"),
         "all constant": (text("dead.csv", "a,b\n1,2\n1,2\n"), {}, "every column .* is constant"),
         "constant array": (save(folder, "const.npy", constant), {}, "never change: 'column 3'"),
@@ -235,3 +240,68 @@ def test_codes_and_factors_from_other_tools(tmp_path):
     np.save(tmp_path / "z.npy", np.eye(3))
     assert read_codes(tmp_path / "z.npy").shape == (3, 3)
     assert read_factors(tmp_path / "z.npy").shape == (3, 3)
+
+
+def _one_image(folder):
+    picture(folder / "single" / "a.png", 1)
+    return folder / "single"
+
+
+def _frames(folder):
+    (folder / "frames").mkdir()
+    frames = [Image.new("L", (4, 4), v) for v in (10, 20, 30)]
+    frames[0].save(folder / "frames" / "a.tif", save_all=True, append_images=frames[1:])
+    picture(folder / "frames" / "b.png", 1)
+    return folder / "frames"
+
+
+def _float_image(folder):
+    (folder / "floats").mkdir()
+    for name, value in (("a", 7.0), ("b", 1.0)):
+        Image.fromarray(np.array([[0, value]], np.float32)).save(folder / "floats" / f"{name}.tif")
+    return folder / "floats"
+
+
+def test_deep_images_are_scaled_and_not_clipped(tmp_path):
+    Image.fromarray(np.array([[0, 257 * 100, 65535]], np.uint16)).save(tmp_path / "a.png")
+    Image.fromarray(np.array([[0.0, 0.4, 1.0]], np.float32)).save(tmp_path / "b.tif")
+    assert (collected(tmp_path).x[:, 0, 0] * 255).round().tolist() == [[0, 100, 255], [0, 102, 255]]
+
+
+def test_a_moved_image_is_other_data_for_its_label_changes(tmp_path):
+    for name in ("a/1.png", "a/2.png", "b/3.png"):
+        picture(tmp_path / name, int(name[2]))
+    before = OwnData(path=tmp_path).recipe()
+    (tmp_path / "a" / "2.png").rename(tmp_path / "b" / "2.png")
+    assert OwnData(path=tmp_path).recipe() != before
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "first"),
+    [
+        ("0,1,2\n0.5,1.5,2.5\n3,4,5\n", ["0", "1", "2"], [0.5, 1.5, 2.5]),  # as pandas writes an array
+        ("2019,2020\n7,8\n9,10\n", ["2019", "2020"], [7, 8]),  # years
+        ("5,3\n7,8\n9,10\n", ["column 0", "column 1"], [5, 3]),  # values
+        ("1.5,2\n3,4\n", ["column 0", "column 1"], [1.5, 2]),
+        ("a;b\n1,5;2\n-3,25;4\n", ["a", "b"], [1.5, 2]),  # decimal commas
+        ("1,5;2,5\n3,5;4,5\n", ["column 0", "column 1"], [1.5, 2.5]),
+        ('"a,b",c\n1,2\n3,4\n', ["a,b", "c"], [1, 2]),
+    ],
+)
+def test_headers_and_decimal_commas_are_recognised(tmp_path, text, columns, first):
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv")
+    assert list(table.columns) == columns
+    assert table.iloc[0].tolist() == first
+
+
+def test_whole_numbers_are_scored_by_their_values(tmp_path):
+    """Ages are ages: 1, 2, 100 are not equally far apart."""
+    ages = np.array([1, 2, 100, 1, 2, 100, 50])
+    (tmp_path / "f.csv").write_text("age\n" + "\n".join(map(str, ages)))
+    data = as_data(np.zeros((7, 2)), read_factors(tmp_path / "f.csv"))
+    assert data.factors[0].measured(data.c[:, 0]).tolist() == ages.tolist()
+    np.savez(tmp_path / "f.npz", factors=ages[:, None])
+    assert read_factors(tmp_path / "f.npz").to_numpy().ravel().tolist() == ages.tolist()
+    np.save(tmp_path / "line.npy", ages)
+    assert read_codes(tmp_path / "line.npy").shape == (7, 1)

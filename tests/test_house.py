@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     ["__init__"],
     ["errors"],
-    ["discovery", "storage", "terminal", "originals", "augment"],
+    ["checks", "discovery", "storage", "terminal", "originals", "augment"],
     ["data"],
     ["dataset"],
     ["files", "supervision", "nn", "scoring"],

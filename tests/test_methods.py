@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
 
@@ -157,3 +158,86 @@ def test_real_faces_come_apart_into_their_two_factors(real_data):
     data = as_data(images)
     linear, hessian = (mcc(factors, m.fit(data).transform(images)) for m in (LinearICA(), HessianICA()))
     assert hessian > 0.97 > linear
+
+
+def test_repeated_rows_change_nothing():
+    x, _ = swiss_roll(800)
+    once = HessianICA(n_neighbors=12).fit(x)
+    thrice = HessianICA(n_neighbors=12).fit(np.repeat(x, 3, axis=0))
+    assert torch.equal(once.codes_, thrice.codes_)
+
+
+@pytest.mark.parametrize("method", [PCA(), LinearICA(), HessianICA()])
+def test_more_factors_than_the_rank_of_the_data_are_refused(method):
+    line = np.outer(np.random.default_rng(0).uniform(size=100), [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="all their columns are combinations of 1"):
+        method.fit(line)
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        (PCA(latent_dim="2"), "latent_dim='2', wanted a whole number"),
+        (PCA(latent_dim=2.5), "latent_dim=2.5, wanted a whole number"),
+        (PCA(latent_dim=True), "latent_dim=True"),
+        (PCA(seed=-1), "seed=-1"),
+        (HessianICA(n_neighbors=None), "n_neighbors=None, wanted a whole number or 'auto'"),
+        (HessianICA(project=1), "project=1"),
+        (HessianICA(project=-1), "project=-1"),
+    ],
+)
+def test_settings_are_checked_against_their_types_and_ranges(method, text):
+    with pytest.raises(InputError, match=text):
+        method.fit(np.random.default_rng(0).uniform(size=(50, 4)))
+
+
+def test_numpy_numbers_are_numbers():
+    x = np.random.default_rng(0).uniform(size=(50, 4))
+    codes = PCA(latent_dim=np.int64(2), seed=np.int64(3)).fit_transform(x)
+    assert np.array_equal(codes, PCA(seed=3).fit_transform(x))
+
+
+def test_bytes_in_a_table_are_numbers():
+    table = np.random.default_rng(0).integers(0, 256, (40, 5), dtype=np.uint8)
+    assert np.array_equal(PCA().fit(as_data(table)).transform(table), PCA().fit(table).transform(table))
+
+
+def test_what_encode_gives_is_checked():
+    class Wrong(Method):
+        """Gives one code too few."""
+
+        def learn(self, data):
+            self.done_ = 1
+
+        def encode(self, x):
+            return x[:, :1]
+
+    with pytest.raises(InputError, match=r"codes of shape \(9, 1\), wanted \(9, 2\)"):
+        Wrong().fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
+    with pytest.raises(InputError, match="cannot be called 'codes'"):
+        type("Taken", (Wrong,), {"__annotations__": {"codes": int}, "codes": 1})
+
+
+def test_learned_state_that_cannot_be_saved_is_named(tmp_path):
+    class Odd(Method):
+        """Keeps what JSON cannot hold."""
+
+        def learn(self, data):
+            self.thing_ = object()
+
+        def encode(self, x):
+            return x[:, :2]
+
+    method = Odd().fit(np.random.default_rng(0).uniform(size=(9, 3)))
+    with pytest.raises(InputError, match=r"Odd\.thing_ is learned and cannot be saved"):
+        method.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_datasets_and_data_can_be_transformed_and_codes_are_named():
+    data = SquaresXY(points=30, size=12, side=4)
+    codes = PCA().fit_transform(data)
+    assert np.array_equal(codes, PCA().fit(data.load()).transform(data.load()))
+    assert PCA().fit(data).get_feature_names_out().tolist() == ["pca0", "pca1"]
+    frame = PCA().set_output(transform="pandas").fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
+    assert list(frame.columns) == ["pca0", "pca1"]

@@ -95,3 +95,8 @@ def test_the_rescaling_minimises_the_mean_squared_difference_of_distances():
     grid = np.linspace(0, 1.5, 151)
     best = min(loss(np.array([a, b])) for a in grid**2 for b in grid**2)
     assert loss(_rescaling(gaps, dx)) <= best + 1e-9
+
+
+def test_columns_of_very_different_size_are_all_alive(z):
+    assert mcc(z, z * [1e14, 1e-14]) == pytest.approx(1)
+    assert mcc(z, z + np.array([1e6, 0])) == pytest.approx(1)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unweave import InputError, Run, catalog, execute, load, rows, sweep
+from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.datasets import GaussianMixture, SquaresXY
 from unweave.files import OwnData
 from unweave.methods import PCA, HessianICA, LinearICA
@@ -166,10 +166,12 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         assert not (tmp_path / "r").exists()
     with pytest.raises(InputError, match="exists already"), whole_folder(tmp_path / "r"):
         pass
-    with whole_folder(tmp_path / "r", replace=True) as tmp:
+    with whole_folder(tmp_path / "s") as tmp:
         (tmp / "file").write_text("2")
-    assert (tmp_path / "r" / "file").read_text() == "2"
-    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+        (tmp_path / "s").mkdir()
+        (tmp_path / "s" / "file").write_text("another process was first")
+    assert (tmp_path / "s" / "file").read_text() == "another process was first"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r", "s"]
 
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
@@ -244,3 +246,99 @@ study.perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
     assert find_runs([tmp_path]) == [tmp_path / "r"]
     assert json.loads((tmp_path / "r" / "scores.json").read_text())
     assert time.time() - (tmp_path / "r").stat().st_mtime < 60
+
+
+def test_altered_run_files_are_refused_whatever_is_altered(tmp_path):
+    perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    whole = {name: (tmp_path / "r" / name).read_text() for name in ("run.json", "env.json", "scores.json")}
+    changes = {
+        "run.json": ["{}", whole["run.json"].replace('"latent_dim"', '"dim"')],
+        "env.json": ["{}", whole["env.json"].replace('"kind"', '"sort"'), whole["env.json"].replace('"title"', '"t"')],
+        "scores.json": ['{"mcc": "good"}', '{"mcc": [1]}'],
+    }
+    for name, texts in changes.items():
+        for text in texts:
+            (tmp_path / "r" / name).write_text(text)
+            with pytest.raises(InputError, match="is not complete, or altered"):
+                read_run(tmp_path / "r")
+            (tmp_path / "r" / name).write_text(whole[name])
+    assert read_run(tmp_path / "r").scores
+
+
+def test_a_run_without_its_model_is_not_finished(tmp_path):
+    perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    (tmp_path / "r" / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"model\.safetensors is missing"):
+        perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+
+
+def test_a_metric_that_does_not_fit_the_data_is_asked_for_once(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(40, 4)))
+    run, said = Run(OwnData(path=tmp_path / "x.npy"), PCA()), []
+    perform(run, tmp_path / "r", SCORERS)
+    assert json.loads((tmp_path / "r" / "scores.json").read_text())["mcc"] is None
+    perform(run, tmp_path / "r", SCORERS, said.append)
+    assert "kept" in said[-1]
+
+
+def test_a_place_that_cannot_be_written_to_is_found_before_the_learning(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    class Never(Method):
+        """Must not be reached."""
+
+        def learn(self, data):
+            raise AssertionError("learned before the place was tried")
+
+        def encode(self, x):
+            return x
+
+    with pytest.raises(InputError, match="cannot write to"):
+        perform(Run(DATA, Never()), tmp_path / "file" / "r", {})
+
+
+def test_numpy_numbers_and_names_of_data_are_welcome_in_a_sweep(tmp_path):
+    runs = sweep("squares-xy", PCA(), seed=np.arange(2), latent_dim=np.array([1, 2]))
+    assert [type(r.method.seed) for r in runs] == [int] * 4
+    assert runs[0].key == sweep(SquaresXY(), PCA(), seed=[0], latent_dim=[1])[0].key
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(9, 3)))
+    assert sweep(tmp_path / "x.npy", PCA(), seed=[0])[0].data.title() == "x.npy"
+
+
+OWN = """
+import unweave
+class PCA(unweave.Method):
+    'Not the one of the catalog.'
+    factor: float = {factor}
+    def learn(self, data):
+        x = data.collect(10, None).x.flatten(1).numpy()
+        self.w_, self.count_, self.names_ = x.std(0) * self.factor, x.max(), ["a", "b"]
+    def encode(self, x):
+        return x.flatten(1)[:, :2] * float(self.w_.sum())
+"""
+
+
+def test_files_of_one_name_and_classes_of_a_catalog_name_are_told_apart(tmp_path):
+    for place, factor in (("a", 1), ("b", 2)):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mm.py").write_text(OWN.format(factor=factor))
+    one, two = (catalog.find(catalog.methods, f"{tmp_path / place}/mm.py:PCA") for place in "ab")
+    key = Run(DATA, one()).key
+    assert Run(DATA, two()).key != key
+    assert Run(DATA, one()).key == key
+    done = perform(Run(DATA, one()), tmp_path / "r", SCORERS)
+    with pytest.raises(InputError, match="not of the catalog"):
+        load(tmp_path / "r")
+    with pytest.raises(InputError, match="another 'pca'"):
+        two.load(tmp_path / "r")
+    again = one.load(tmp_path / "r")
+    assert isinstance(again.w_, np.ndarray)
+    assert again.names_ == ["a", "b"]
+    assert np.array_equal(again.transform(DATA), done.codes.astype(np.float32))
+
+
+def test_a_class_whose_code_cannot_be_read_has_no_key():
+    code = "import unweave\nclass M(unweave.Method):\n    def learn(self, d): ...\n    def encode(self, x): return x\n"
+    code += "unweave.Run(unweave.datasets.SquaresXY(), M()).key\n"
+    out = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False, timeout=60)
+    assert "put it in a file" in out.stderr

@@ -6,7 +6,7 @@ import torch
 
 from unweave import Factor, Grid, InputError, Mixing, as_data
 from unweave.datasets import GaussianMixture
-from unweave.supervision import augmented, correlated, labelled, pairs, single
+from unweave.supervision import augmented, correlated, correlated_split, labelled, pairs, single
 
 SIZES = (3, 4, 5)
 
@@ -154,3 +154,18 @@ def test_a_wrong_joint_is_refused(grid):
 
 def test_single_views_are_samples(grid):
     assert torch.equal(single(grid, 9, rng(4)).views["x"], grid.sample(9, rng(4)))
+
+
+def test_pairs_on_a_split_of_a_table(table):
+    names = (table.factors[0].name, table.factors[1].name)
+    split = correlated_split(table, names, strength=0.5, train=50, test=30)
+    assert (changed(table, pairs(split.correlated, 200, rng(), k=1)).sum(1) == 1).all()
+
+
+def test_mistakes_in_a_plan_are_named(grid):
+    with pytest.raises(InputError, match="redraw='foo'"):
+        pairs(grid, 5, rng(), redraw="foo")
+    with pytest.raises(InputError, match="not with itself"):
+        correlated(grid, ("f3", "f3"), strength=1.0)
+    with pytest.raises(InputError, match="'z1' is real-valued"):
+        labelled(GaussianMixture(points=10).load(), 5, rng(), factor="z1")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,8 @@ from .dataset import Dataset
 from .discovery import contents
 from .errors import InputError, kebab, unknown
 from .files import OwnData
-from .method import Method
+from .method import Method, read_config
 from .scoring import Metric
-from .storage import read_json
 
 
 @cache
@@ -57,6 +57,20 @@ def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
     return known[kebab(name)]
 
 
+def find_metrics(names: Iterable[str]) -> dict[str, Metric]:
+    """Metrics by the names that tables give them; your own `mine.py:my_score` is called my-score there."""
+    found = [find(metrics, name) for name in names]
+    return {kebab(scorer.__name__): scorer for scorer in found}
+
+
+def dataset(data: Dataset | str | Path) -> Dataset:
+    """A dataset as it is, or with default settings by name or path."""
+    if isinstance(data, Dataset):
+        return data
+    cls = find_data(str(data))
+    return cls(path=Path(data)) if cls is OwnData else cls()
+
+
 def find_data(name: str) -> type[Dataset]:
     """A dataset's class by catalog name, by `mine.py:MyData`, or by the path of a user's own file or folder."""
     path = Path(name)
@@ -69,11 +83,11 @@ def find_data(name: str) -> type[Dataset]:
 
 def load(folder: str | Path) -> Method:
     """A saved method or the method of a run. Only classes of the catalog are looked for, and no code is executed."""
-    config = read_json(Path(folder) / "config.json")
-    name = str(config.get("method"))
-    if name not in methods():
-        known = f"{folder} holds a {name!r}, which is not in the catalog"
-        raise InputError(f"{known}. If the class is your own, import it and call MyMethod.load({str(folder)!r})")
+    config = read_config(Path(folder))
+    name = str(config["method"])
+    if config["source"] is not None or name not in methods():
+        own = f"{folder} holds a {name!r} that is not of the catalog"
+        raise InputError(f"{own}. If the class is yours, import it and call its .load({str(folder)!r})")
     return methods()[name].load(folder)
 
 
@@ -101,7 +115,7 @@ def _own(noun: str, name: str) -> Any:
 
 @cache
 def _executed(path: Path, _changed: int) -> Any:
-    name = f"unweave_own_{path.stem}"
+    name = f"unweave_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     # Registered before it runs: dataclasses, and later worker processes, look the module up by name.

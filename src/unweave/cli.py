@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
@@ -157,9 +158,9 @@ def _fit(options: Any) -> None:
     from .study import Run, perform
 
     run = Run(options.data, options.method)
-    scorers = {name: catalog.find(catalog.metrics, name) for name in options.metrics}
-    if options.codes is not None and options.codes.suffix.lower() not in WRITERS:
-        raise InputError(f"{options.codes}: codes are written as {', '.join(WRITERS)}")
+    scorers = catalog.find_metrics(options.metrics)
+    if options.codes is not None:
+        check_target(options.codes)
     with progress(quiet=options.json) as notify:
         notify("reading the recipe")
         name = f"{kebab(type(run.method).__name__)}-{Path(run.data.title()).stem}-{run.key}"
@@ -193,11 +194,19 @@ def _explain_fit(names: list[str]) -> None:
     say("\n`unweave fit METHOD DATA --help` lists the options of both.")
 
 
+def check_target(path: Path) -> None:
+    """Find out before the learning, not after it, that codes cannot be written."""
+    if path.suffix.lower() not in WRITERS:
+        raise InputError(f"{path}: codes are written as {', '.join(WRITERS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}; choose another place")
+
+
 def write_codes(path: Path, codes: Any) -> None:
     """Codes as a file of the user's choice."""
     import pandas as pd
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     WRITERS[path.suffix.lower()](pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])]), path)
 
 
@@ -240,33 +249,33 @@ def score(args: list[str]) -> None:
     from .files import read_codes
     from .study import read_run
 
-    scorers = {kebab(name): catalog.find(catalog.metrics, name) for name in options.metrics or catalog.metrics()}
+    scorers = catalog.find_metrics(options.metrics or catalog.metrics())
     is_run = (options.codes / "run.json").is_file()
     if options.codes.is_dir() and not is_run:
         raise InputError(f"{options.codes} is not a run folder (it has no run.json)")
     with progress(quiet=options.json) as notify:
         notify(f"scoring {options.codes}")
         if is_run and options.factors is None and options.inputs is None:
-            scores = _of_run(options, scorers)
+            scores = _of_run(options, list(scorers))
         else:
             codes = read_run(options.codes).codes if is_run else read_codes(options.codes)
             scores = score_files(codes, options, scorers)
     if options.json:
         return say_json(scores)
-    found = {name: scorers.get(name.split(".")[0]) for name in scores}
+    found = {name: scorers.get(name.partition(".")[0]) for name in scores}
     rows = [
         [n, f"{v:.4f}", f"{f.facts.best:g}" if (f := found[n]) else "", summary(found[n])] for n, v in scores.items()
     ]
     return say_table(["score", "value", "best", "what it says"], rows, str(options.codes))
 
 
-def _of_run(options: Score, scorers: dict[str, Metric]) -> dict[str, float]:
+def _of_run(options: Score, names: list[str]) -> dict[str, float]:
     """The scores that a run has kept."""
     from .study import read_run
 
-    scores = {k: v for k, v in read_run(options.codes).scores.items() if k.split(".")[0] in scorers}
-    absent = [name for name in options.metrics if not any(k.split(".")[0] == kebab(name) for k in scores)]
-    if absent:
+    scores = {k: v for k, v in read_run(options.codes).scores.items() if k.partition(".")[0] in names}
+    absent = [name for name in names if not any(k.partition(".")[0] == name for k in scores)]
+    if options.metrics and absent:
         raise InputError(
             f"{options.codes} has no {', '.join(absent)}: its data have no factors of that kind, or it was not asked "
             "for; repeat its `unweave fit` with --metrics, or give --factors FILE"
@@ -278,7 +287,7 @@ def score_files(codes: Any, options: Score, scorers: dict[str, Metric]) -> dict[
     """Every score that the files at hand allow."""
     from .data import as_data
     from .files import read, read_factors
-    from .study import flatten
+    from .study import flatten, measured
 
     if options.factors is None and options.inputs is None:
         raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
@@ -286,15 +295,15 @@ def score_files(codes: Any, options: Score, scorers: dict[str, Metric]) -> dict[
     inputs = None if options.inputs is None else read(options.inputs)[0]
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
-        truth = inputs
+        truth: Any = inputs
         if scorer.facts.truth == "factors" and table is not None:
             coded: Any = as_data(table.iloc[:, :0].assign(rows=0), table)
             columns = [j for j, f in enumerate(coded.factors) if f.kind in scorer.facts.kinds]
-            truth = coded.c[:, columns] if columns else None
+            truth = measured(coded.c, coded.factors, columns) if columns else None
         elif scorer.facts.truth == "factors":
             truth = None
         if truth is not None:
-            scores |= flatten(name, scorer(truth, codes))
+            scores |= {k: v for k, v in flatten(name, scorer(truth, codes)).items() if v is not None}
         elif options.metrics:
             raise InputError(f"{name} needs --{scorer.facts.truth} FILE, with values that can be put in order")
     if not scores:

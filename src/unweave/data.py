@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from .checks import as_array, check_finite
 from .errors import InputError, plural
 
 Kind = Literal["nominal", "ordinal", "circular", "real"]
@@ -27,12 +28,21 @@ class Factor:
     kind: Kind = "real"
     noise: bool = False
     """rendered, but not sought: a score leaves it out"""
+    values: tuple[float | str, ...] = ()
+    """what the numbers 0, 1, ... of a discrete factor stand for, where that is something else"""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
         if self.size is None and self.kind in ("nominal", "ordinal"):
             raise InputError(f"factor {self.name!r} is {self.kind} and needs a size: how many values has it?")
         if self.size is not None and (self.kind == "real" or self.size < 1):
             raise InputError(f"factor {self.name!r} has kind {self.kind!r} and size {self.size}: use a discrete kind")
+
+    def measured(self, c: Tensor) -> Tensor:
+        """What the numbers stand for, to be scored by: ages for ages, numbers for names, (n,) -> (n,)."""
+        if not self.values or any(isinstance(value, str) for value in self.values):
+            return c
+        return torch.tensor(self.values, dtype=torch.float64)[c.long()]
 
 
 class Draw(NamedTuple):
@@ -311,11 +321,12 @@ def as_data(X: Any, y: Any = None) -> FactorData:
     """
     if isinstance(X, FactorData):
         return X
-    array = np.asarray(X)
-    x = torch.from_numpy(array if array.flags.writeable else array.copy())
-    if x.ndim < 2:
-        raise InputError(f"data of shape {tuple(x.shape)}: wanted one row per observation, (n, d) or (n, ..., h, w)")
-    x = x if x.is_floating_point() or x.dtype == torch.uint8 else x.double()
+    array = as_array(X)
+    if array.ndim < 2:
+        raise InputError(f"data of shape {array.shape}: wanted one row per observation, (n, d) or (n, ..., h, w)")
+    check_finite(array)
+    images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are numbers like others
+    x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
     coded = [_coded(name, column) for name, column in _columns(y)]
     c = np.stack([values for values, _ in coded], 1) if coded else np.zeros((len(x), 0))
     return Table(x, torch.as_tensor(c), [factor for _, factor in coded])
@@ -335,27 +346,13 @@ def _columns(y: Any) -> list[tuple[str, np.ndarray]]:
 
 def _coded(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
     """Real values as they are, classes as numbers from zero, in float64, which holds both exactly."""
+    if column.dtype.kind == "O" and all(isinstance(value, float | int) for value in column):
+        column = column.astype(np.float64)
     if column.dtype.kind == "f":
         check_finite(column[:, None], [name], what="factor")
         return column.astype(np.float64), Factor(name)
-    classes, index = np.unique(column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True)
-    kind: Kind = "nominal" if column.dtype.kind in "OSUb" else "ordinal"
-    return index.astype(np.float64), Factor(name, len(classes), kind)
-
-
-def check_finite(x: np.ndarray, names: Sequence[str] | None = None, *, what: str = "Input X") -> None:
-    """Refuse NaN and infinite values, and say where the first one is."""
-    if x.dtype.kind not in "fc":
-        return
-    bad = ~np.isfinite(x)
-    if not bad.any():
-        return
-    row, *rest = (int(i) for i in np.argwhere(bad)[0])
-    kind = "NaN" if np.isnan(x[(row, *rest)]) else "infinity"
-    place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
-    if names is not None and len(rest) == 1:
-        place = f"column {names[rest[0]]!r}"
-    raise InputError(
-        f"{what} contains {kind}: first in row {row}, {place}; {plural(int(bad.sum()), 'value')} that are NaN or "
-        f"infinite in {plural(int(bad.reshape(len(x), -1).any(1).sum()), 'row')}. Drop those rows or fill the gaps."
-    )
+    text = column.dtype.kind not in "iub"
+    classes, index = np.unique(column.astype(str) if text else column, return_inverse=True)
+    values = () if not text and np.array_equal(classes, np.arange(len(classes))) else tuple(classes.tolist())
+    kind: Kind = "nominal" if text or column.dtype.kind == "b" else "ordinal"
+    return index.astype(np.float64), Factor(name, len(classes), kind, values=values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform, final
 
+from .checks import check_fields
 from .data import FactorData
 from .errors import kebab
 from .originals import MissingData, Original
@@ -29,6 +30,9 @@ class Dataset(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def load(self) -> FactorData:

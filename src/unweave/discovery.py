@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from .errors import InputError
 
 
 def contents(package: str, keep: Callable[[Any], bool]) -> dict[str, Any]:
@@ -19,3 +23,18 @@ def contents(package: str, keep: Callable[[Any], bool]) -> dict[str, Any]:
             if here and not name.startswith("_") and keep(thing) and not inspect.isabstract(thing):
                 found[name] = thing
     return found
+
+
+def own_source(cls: type) -> str | None:
+    """The hash of the code of a user's own class, so that an edited method is another one; None for our own."""
+    if cls.__module__.split(".")[0] == __package__:
+        return None
+    module = inspect.getmodule(cls)
+    file = Path(getattr(module, "__file__", None) or "")
+    try:
+        code = file.read_bytes() if file.is_file() else inspect.getsource(cls).encode()
+    except (OSError, TypeError):
+        raise InputError(
+            f"the code of {cls.__name__} cannot be read, so its versions could not be told apart: put it in a file"
+        ) from None
+    return hashlib.sha256(code).hexdigest()

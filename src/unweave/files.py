@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from .data import FactorData, as_data, check_finite
+from .checks import as_array, check_finite
+from .data import FactorData, as_data
 from .dataset import Dataset
 from .errors import InputError, plural, unknown
 from .storage import sha256
@@ -49,7 +51,7 @@ class OwnData(Dataset):
         """The hash of the file, or of all images of the folder with their names."""
         path = Path(self.path)
         _check_exists(path)
-        return sha256(*(image_files(path) if path.is_dir() else [path]))
+        return sha256(*image_files(path), below=path) if path.is_dir() else sha256(path)
 
     def load(self) -> FactorData:
         """Read and check."""
@@ -116,27 +118,54 @@ def _check_exists(path: Path) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A .csv, .tsv, .txt or .parquet as a DataFrame; the separator and a missing header line are recognised."""
+    """A .csv, .tsv, .txt or .parquet as a DataFrame; separator, decimal comma and a missing header are recognised."""
     try:
         if path.suffix.lower() == ".parquet":
             return pd.read_parquet(path)
         with path.open(encoding="utf-8-sig") as file:
-            first = file.readline()
-        separator = max(",;\t", key=first.count)
-        names = [cell.strip() for cell in first.rstrip("\r\n").split(separator)]
-        header = None if names and all(_is_number(name) for name in names) else 0
+            lines = [line.rstrip("\r\n") for line in itertools.islice(file, 50)]
+        layout = _layout(path, lines)
         # The C parser takes a row that is too short for one with gaps, and then NaN is reported with its place.
-        table = pd.read_csv(path, sep=separator, header=header, encoding="utf-8-sig", skipinitialspace=True)
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        table = pd.read_csv(path, **layout, index_col=False, encoding="utf-8-sig", skipinitialspace=True)
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text in UTF-8 ({error}): save it again with that encoding") from error
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).strip()}") from error
     except Exception as error:  # pyarrow has many; all mean that the file is not what its name says
         raise InputError(f"{path} cannot be read: {error}. It is truncated, or not what its ending says") from error
-    table.columns = [f"column {i}" if header is None else str(name) for i, name in enumerate(table.columns)]
+    table.columns = [f"column {i}" if layout["header"] is None else str(name) for i, name in enumerate(table.columns)]
     return table
 
 
+def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
+    """How a table of text is written, from its first lines: separator, decimal sign, and whether it has a header."""
+    if not lines:
+        raise InputError(f"{path} cannot be read as a table: it is empty")
+    separator = next((s for s in "\t;" if s in lines[0]), ",")
+    head, *body = ([cell.strip().strip('"') for cell in line.split(separator)] for line in lines if line.strip())
+    comma = separator != "," and any(re.fullmatch(r"-?\d+,\d+", cell) for row in (head, *body) for cell in row)
+    quoted = any('"' in line for line in lines)  # a separator may hide inside quotes: the parser counts better
+    if body and len(body[0]) > len(head) and not quoted:
+        raise InputError(f"{path} names {len(head)} columns, and its first row has {len(body[0])} values")
+    header = None if _is_data(head, body) else 0
+    return {"sep": separator, "decimal": "," if comma else ".", "header": header}
+
+
+def _is_data(head: list[str], body: list[list[str]]) -> bool:
+    """Whether the first line holds values, not names. Whole numbers are names where they count, or head fractions."""
+    if not all(_is_number(cell) for cell in head):
+        return False
+    if not all(cell.isdigit() for cell in head) or len(set(head)) < len(head):
+        return True
+    numbers = [int(cell) for cell in head]
+    counting = len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    return not counting and all(cell.lstrip("-").isdigit() for row in body for cell in row)
+
+
 def _is_number(text: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf", text, re.IGNORECASE))
+    return bool(re.fullmatch(r"[-+]?(\d+[.,]?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf", text, re.IGNORECASE))
 
 
 def split_table(
@@ -171,10 +200,14 @@ def _quoted(name: str) -> str:
 
 def read_codes(path: Path) -> np.ndarray:
     """A file of codes from any tool, (n, d)."""
-    codes, _ = read(path)
-    codes = codes.to_numpy(np.float64) if isinstance(codes, pd.DataFrame) else codes
-    check_finite(codes, what=str(path))
-    return codes
+    if path.suffix.lower() == ".npy":
+        _check_exists(path)
+        codes = as_array(load_array(path), str(path))
+    else:
+        x, _ = read(path)
+        codes = x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
+    check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))
+    return codes[:, None] if codes.ndim == 1 else codes
 
 
 def read_factors(path: Path) -> pd.DataFrame:
@@ -183,11 +216,13 @@ def read_factors(path: Path) -> pd.DataFrame:
         _check_exists(path)
         table = read_table(path)
         return split_table(path, table, tuple(str(name) for name in table.columns), ())[1]
-    x, labels = read(path)
-    if len(labels.columns):
-        return labels
-    array = np.asarray(x)
-    return pd.DataFrame(array.reshape(len(array), -1)).add_prefix("factor")
+    if path.suffix.lower() == ".npz":
+        with load_array(path) as arrays:
+            if arrays.files == ["factors"]:
+                return pd.DataFrame(_member(path, arrays, "factors")).add_prefix("factor")
+        x, labels = read(path)
+        return labels if len(labels.columns) else pd.DataFrame(np.asarray(x)).add_prefix("factor")
+    return pd.DataFrame(read_codes(path)).add_prefix("factor")
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------
@@ -246,7 +281,9 @@ def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
     where = f"array {name!r} of {path}" if name else str(path)
     if x.dtype.kind not in "fiub":
         raise InputError(f"{where} holds {x.dtype}, not real numbers")
-    if x.ndim < 2 or 0 in x.shape or len(x) < 2:
+    if len(x.shape) > 1 and len(x) == 1:
+        raise InputError(f"{where} has shape {x.shape}: one observation; at least two are needed")
+    if x.ndim < 2 or 0 in x.shape:
         raise InputError(f"{where} has shape {x.shape}; wanted (rows, columns) or (images, ..., height, width)")
     return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)
 
@@ -256,7 +293,9 @@ def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
 
 def image_files(folder: Path) -> list[Path]:
     """The images of a folder and of its sub-folders, in the order a person would put them (2 before 10)."""
-    found = [p for p in folder.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith(".")]
+    found = [p for p in folder.rglob("*") if p.suffix.lower() in IMAGES and p.is_file() and not p.name.startswith(".")]
+    if len(found) == 1:
+        raise InputError(f"{folder} has one image in it; at least two are needed")
     if not found:
         raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGES))})")
     parts = [(re.split(r"(\d+)", str(p.relative_to(folder))), p) for p in found]
@@ -286,10 +325,26 @@ def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None)
     """An image as bytes, (1 or 3, h, w); with `crop`, its central square, brought to that many pixels."""
     try:
         with Image.open(source) as file:
-            image = file.convert("L" if file.mode in ("1", "L", "I", "I;16", "F") else "RGB")
-        if crop is not None and image.size != (crop, crop):
-            image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
-        pixels = np.asarray(image)
+            frames = getattr(file, "n_frames", 1)
+            if frames > 1:
+                raise InputError(f"{name} holds {frames} images: save each as a file of its own")
+            image = _eight_bits(file, name)
+    except InputError:
+        raise
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise InputError(f"{name} is not a readable image ({error}): remove it or replace it") from error
+    if crop is not None and image.size != (crop, crop):
+        image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
+    pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _eight_bits(image: Image.Image, name: str) -> Image.Image:
+    """Grey or colour with 8 bits; pillow by itself would clip deeper images at 255."""
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(image, dtype=np.float64)
+        most = 1.0 if image.mode == "F" else 65535.0
+        if values.min() < 0 or values.max() > most:
+            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; wanted 0 to {most:g}")
+        return Image.fromarray((values * (255 / most)).round().astype(np.uint8))
+    return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform, final
 
@@ -12,21 +14,26 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialised
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
+from torch import Generator, Tensor
 
 from . import __version__
-from .data import FactorData, as_data, as_float, check_finite
+from .checks import as_array, check_fields, check_finite
+from .data import FactorData, as_data, as_float
 from .dataset import Dataset
+from .discovery import own_source
 from .errors import InputError, kebab
-from .storage import check_hash, read_json, sha256, whole_folder, write_json
+from .storage import check_hash, plain, read_json, sha256, whole_folder, write_json
+
+RESERVED = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
+LIMIT = 10_000  # observations drawn where something endless is to be transformed
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(TransformerMixin, BaseEstimator, ABC):
+class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Learns codes z = encode(x). A subclass names its fields and writes `learn` and `encode`; it is then a
     keyword-only dataclass and a scikit-learn estimator, with a command line, `save` and `load`.
     """
@@ -44,6 +51,11 @@ class Method(TransformerMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        taken = RESERVED & {field.name for field in fields(cls)}
+        if taken:
+            raise InputError(
+                f"{cls.__name__}: a field cannot be called {taken.pop()!r}, which is a flag of `unweave fit`"
+            )
 
     # Yours ------------------------------------------------------------------------------------------------------
 
@@ -67,16 +79,20 @@ class Method(TransformerMixin, BaseEstimator, ABC):
 
         y holds labels for the methods that need some; the others ignore it.
         """
+        check_fields(self)
+        if self.latent_dim < 1:
+            raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
+        if self.seed < 0:
+            raise InputError(f"seed={self.seed}: wanted a whole number from 0 on")
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
+            self.__dict__.pop("feature_names_in_", None)
             self.n_features_in_, self.shape_ = X.shape[0], X.shape
         else:
             X = self._checked(X, reset=True)
             self.shape_ = tuple(X.shape[1:])
             X = as_data(X, y if self.needs == "labels" else None)
-        if self.latent_dim < 1:
-            raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
         self.learn(X)
         return self
 
@@ -84,20 +100,30 @@ class Method(TransformerMixin, BaseEstimator, ABC):
     def transform(self, X: Any) -> np.ndarray:
         """Codes, (n, latent_dim), of observations of the shape that was learned from."""
         check_is_fitted(self)
+        if isinstance(X, Dataset):
+            X = X.load()
+        if isinstance(X, FactorData):
+            X = X.collect(LIMIT, Generator().manual_seed(0)).x
         x = self._checked(X, reset=False)
+        name = type(self).__name__
         if x.shape[1:] != self.shape_:
-            raise InputError(
-                f"{type(self).__name__} learned from observations of shape {self.shape_} and is given {x.shape[1:]}"
-            )
+            raise InputError(f"{name} learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
         with torch.no_grad():
-            return self.encode(torch.from_numpy(x)).numpy(force=True).astype(x.dtype, copy=False)
+            z = self.encode(torch.from_numpy(x))
+        if tuple(z.shape) != (len(x), self.latent_dim):
+            raise InputError(
+                f"{name}.encode gave codes of shape {tuple(z.shape)}, wanted ({len(x)}, {self.latent_dim})"
+            )
+        codes = z.numpy(force=True).astype(x.dtype, copy=False)
+        check_finite(codes, what=f"what {name}.encode gave")
+        return codes
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """Observations, (n, *shape), of codes (n, latent_dim)."""
         check_is_fitted(self)
-        z = np.asarray(Z)
-        z = np.ascontiguousarray(z, dtype=z.dtype if z.dtype in (np.float32, np.float64) else np.float64)
+        z = as_array(Z, "Input Z")
+        z = z if z.dtype.kind == "f" else z.astype(np.float64)
         check_finite(z, what="Input Z")
         if z.ndim != 2 or z.shape[1] != self.latent_dim:
             raise InputError(f"codes of shape {z.shape}: wanted (n, {self.latent_dim})")
@@ -107,16 +133,22 @@ class Method(TransformerMixin, BaseEstimator, ABC):
     def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
         """Any array-like as finite floats; scikit-learn checks the number and names of features."""
         if isinstance(X, Tensor):
-            X = X.numpy(force=True)
+            X = as_array(X, "Input X")
         x = validate_data(
             self, X, reset=reset, dtype="numeric", allow_nd=True, ensure_all_finite=False,
             ensure_min_samples=2 if reset else 1, accept_sparse=False,
         )  # fmt: skip
         if x.dtype == np.uint8 and x.ndim > 2:
             return as_float(torch.from_numpy(np.ascontiguousarray(x))).numpy()
-        x = np.ascontiguousarray(x, dtype=x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
+        x = as_array(x, "Input X")
+        x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
         check_finite(x, getattr(self, "feature_names_in_", None))
-        return x if x.flags.writeable else x.copy()
+        return x
+
+    @property
+    def _n_features_out(self) -> int:
+        """For `get_feature_names_out` and `set_output`."""
+        return self.latent_dim
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -136,37 +168,63 @@ class Method(TransformerMixin, BaseEstimator, ABC):
     def write(self, folder: Path) -> None:
         """Write the two files into an existing folder."""
         learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_")}
+        arrays = {k: v for k, v in learned.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
         tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in learned.items() if k not in tensors}
+        tensors |= {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
+        values = {k: v for k, v in learned.items() if k not in tensors}
+        for name, value in values.items():
+            try:
+                json.dumps(value, default=plain)
+            except TypeError as error:
+                cls = type(self).__name__
+                raise InputError(
+                    f"{cls}.{name} is learned and cannot be saved ({error}): keep tensors, numbers, lists"
+                ) from error
         (folder / "model.safetensors").write_bytes(serialised(tensors))
         config = {
             "unweave": __version__,
             "method": kebab(type(self).__name__),
+            "source": own_source(type(self)),
             "params": self.get_params(deep=False),
-            "learned": plain,
+            "learned": values,
+            "arrays": sorted(arrays),
             "sha256": sha256(folder / "model.safetensors"),
         }
-        write_json(folder / "config.json", config)
+        write_json(folder / "config.json", config | {"checksum": _checksum(config)})
 
     @final
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """The inverse of `save`, for a class at hand; `unweave.load` finds the class by itself. Executes nothing."""
-        folder = Path(folder)
-        config = read_json(folder / "config.json")
-        name = kebab(cls.__name__)
-        if config.get("method") != name:
-            raise InputError(f"{folder} holds a {config.get('method')!r}, not a {name!r}")
-        check_hash(folder / "model.safetensors", str(config.get("sha256")))
+        folder, name = Path(folder), kebab(cls.__name__)
+        config = read_config(folder)
+        if config["method"] != name:
+            raise InputError(f"{folder} holds a {config['method']!r}, not a {name!r}")
+        if config["source"] != own_source(cls):
+            raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
         try:
             method = cls(**config["params"])
-            learned = dict(config["learned"])
             tensors = load_file(folder / "model.safetensors")
+            learned = dict(config["learned"]) | {k: tensors.pop(k).numpy() for k in config["arrays"]} | tensors
+            learned["shape_"] = tuple(learned["shape_"])
         except (TypeError, KeyError, ValueError, SafetensorError) as error:
             raise InputError(f"{folder} was not written by this version of {name!r} ({error})") from error
-        learned["shape_"] = tuple(learned["shape_"])
         if "feature_names_in_" in learned:
             learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
-        for name_, value in (learned | tensors).items():
-            setattr(method, name_, value)
+        for key, value in learned.items():
+            setattr(method, key, value)
         return method
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a saved method says of itself, after both its files were found to be whole."""
+    config = read_json(folder / "config.json")
+    checksum = config.pop("checksum", None)
+    if checksum != _checksum(config):
+        raise InputError(f"{folder / 'config.json'} is truncated or altered: its checksum does not fit; make it again")
+    check_hash(folder / "model.safetensors", config["sha256"])
+    return config
+
+
+def _checksum(config: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=plain).encode()).hexdigest()[:16]

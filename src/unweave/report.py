@@ -15,6 +15,7 @@ from .figures.embedding import embedding
 from .figures.heatmap import heatmap
 from .figures.isometry import isometry
 from .figures.style import data_uri
+from .scoring import Metric
 from .storage import write_whole
 from .study import Evaluated, find_runs, read_run
 
@@ -43,7 +44,7 @@ def write_report(runs: Sequence[str | Path], out: str | Path = "report.html") ->
 def _group(runs: list[Evaluated]) -> dict[str, Any]:
     """Everything the page says about the runs on one dataset."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
-    best = {c: max((run.scores[c] for run in runs if c in run.scores), default=None) for c in columns}
+    best = {c: _best(c, [run.scores[c] for run in runs if c in run.scores]) for c in columns}
     named = [f.name for f in runs[0].factors if not f.noise]
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
     # The winner first, for a reader who has ten seconds.
@@ -72,8 +73,9 @@ def summary(runs: Sequence[Evaluated]) -> str:
         factors = [f.name for f in top.factors if f.kind != "nominal" and not f.noise]
         text = f"{names[id(top)]} {verdict} the factors {' and '.join(factors)} (MCC {value:.3f}; 1 is perfect)"
     else:
-        measured = f"local isometry {value:.3f}; 1 is perfect"
-        text = f"No factors are known. {names[id(top)]} keeps near distances best ({measured})"
+        known = [f.name for f in top.factors if not f.noise]
+        why = f"{' and '.join(known)} have no order to correlate with" if known else "No factors are known"
+        text = f"{why}. {names[id(top)]} keeps near distances best (local isometry {value:.3f}; 1 is perfect)"
     others = "; ".join(f"{names[id(r)]} {r.scores[scored]:.3f}" for r in rest[:5])
     more = f"; and {len(rest) - 5} more" if len(rest) > 5 else ""
     return text + (f". Others: {others}{more}." if rest else ".")
@@ -114,7 +116,17 @@ def _section(run: Evaluated, columns: list[str], best: dict[str, Any], runs: lis
     }
 
 
+def _metric(column: str) -> Metric | None:
+    return catalog.metrics().get(kebab(column.partition(".")[0].partition("[")[0]))
+
+
+def _best(column: str, values: list[float]) -> float:
+    """The value closest to the best there is; of a metric that the catalog does not know, the largest."""
+    found = _metric(column)
+    return min(values, key=lambda v: abs(v - found.facts.best)) if found else max(values)
+
+
 def _explanation(column: str) -> str:
     """The first sentence of a metric's documentation."""
-    found = catalog.metrics().get(kebab(column.partition(".")[0].partition("[")[0]))
+    found = _metric(column)
     return ((found.__doc__ or "").strip().split("\n")[0] + f" [{found.facts.paper}]") if found else "your own metric"

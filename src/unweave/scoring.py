@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from torch import Tensor
 
-from .data import Kind, check_finite
+from .checks import check_finite
+from .data import Kind
 from .errors import InputError, plural
 
 Truth = Literal["factors", "inputs"]

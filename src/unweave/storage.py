@@ -15,13 +15,13 @@ from .errors import InputError
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+def whole_folder(folder: Path) -> Iterator[Path]:
     """Write into a temporary neighbour; it gets its name when the block ends, and vanishes if the block fails.
 
     >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
     ...     (tmp / "scores.json").write_text("{}")
     """
-    if folder.exists() and not replace and (folder.is_file() or any(folder.iterdir())):
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise InputError(f"{folder} exists already: choose another name, or remove it first")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -34,14 +34,11 @@ def whole_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         ) from error
     try:
         yield tmp
-        if folder.exists():
-            # Two renames: a reader finds the old folder, or for an instant none, but never half of one.
-            old = folder.parent / f".{folder.name}.{os.getpid()}.old"
-            folder.rename(old)
+        try:
             tmp.rename(folder)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            tmp.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was first, and its folder stands
+                raise
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
 
@@ -70,7 +67,16 @@ def write_whole(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Readable JSON, for people and `git diff`."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """For `json.dumps`: numpy's numbers and arrays as Python's, paths as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -86,12 +92,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def sha256(*paths: Path) -> str:
-    """The hash of one file, or of many with their names."""
+def sha256(*paths: Path, below: Path | None = None) -> str:
+    """The hash of files; with `below`, of their names below that folder too."""
     total = hashlib.sha256()
     for path in paths:
-        if len(paths) > 1:
-            total.update(path.name.encode() + b"\0")
+        if below is not None:
+            total.update(path.relative_to(below).as_posix().encode() + b"\0")
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 total.update(block)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import platform
@@ -22,19 +21,22 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from torch import Generator
+from torch import Generator, Tensor
 
 from . import catalog
-from .data import Draw, Factor, FactorData, check_finite
+from .checks import check_finite
+from .data import Draw, Factor, FactorData
 from .dataset import Dataset
+from .discovery import own_source
 from .errors import InputError, kebab, plural
-from .method import Method
+from .method import Method, read_config
 from .metrics.local_isometry import near_pairs
 from .scoring import Metric
-from .storage import read_json, sha256, whole_folder, write_json, write_whole
+from .storage import plain, read_json, whole_folder, write_json, write_whole
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
+EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
 SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
 
 Notify = Callable[[str], None]
@@ -49,13 +51,15 @@ class Run:
 
     def recipe(self) -> dict[str, Any]:
         """All of it as JSON; a class out of a user's own file brings the hash of that file."""
-        method = {"name": kebab(type(self.method).__name__)} | self.method.get_params(deep=False) | _source(self.method)
-        return {"data": self.data.recipe() | _source(self.data), "method": method}
+        method = {"name": kebab(type(self.method).__name__), **self.method.get_params(deep=False)}
+        sources = {"data": own_source(type(self.data)), "method": own_source(type(self.method))}
+        recipe = {"data": self.data.recipe(), "method": method}
+        return {k: v | ({"source": sources[k]} if sources[k] else {}) for k, v in recipe.items()}
 
     @cached_property
     def key(self) -> str:
         """The hash of the recipe: where the run lives."""
-        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True, default=plain).encode()).hexdigest()[:12]
 
     def title(self) -> str:
         """What progress and folders call the run."""
@@ -68,6 +72,7 @@ class Evaluated(NamedTuple):
     folder: Path
     recipe: dict[str, Any]
     scores: dict[str, float]
+    asked: frozenset[str]  # metrics that were computed, or found not to fit the data
     env: dict[str, Any]
     factors: tuple[Factor, ...]
     codes: np.ndarray  # (n, d)
@@ -75,12 +80,22 @@ class Evaluated(NamedTuple):
     pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
 
 
-def sweep(data: Dataset, method: Method, **axes: Iterable[Any]) -> list[Run]:
-    """The product of the axes, e.g. sweep(SquaresXY(), HessianICA(), n_neighbors=[10, 15, 30], seed=range(5))."""
+def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> list[Run]:
+    """The product of the axes, e.g. sweep(SquaresXY(), HessianICA(), n_neighbors=[10, 15, 30], seed=range(5)).
+
+    `data` may also be a catalog name, or the path of your own file.
+    """
+    data = catalog.dataset(data)
+    grid = ParameterGrid({k: np.asarray(list(v), dtype=object).tolist() for k, v in axes.items()})
     try:
-        return [Run(data, clone(method).set_params(**p)) for p in ParameterGrid({k: list(v) for k, v in axes.items()})]
+        return [Run(data, clone(method).set_params(**_python(p))) for p in grid]
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _python(params: dict[str, Any]) -> dict[str, Any]:
+    """numpy's numbers as Python's, so that a recipe has one spelling."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
 
 
 def execute(
@@ -92,7 +107,7 @@ def execute(
 ) -> pd.DataFrame:
     """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back."""
     runs = list(runs)
-    scorers = {name: catalog.find(catalog.metrics, name) for name in metrics}
+    scorers = catalog.find_metrics(metrics)
     for i, run in enumerate(runs):
         perform(run, Path(out) / run.key, scorers, lambda text, i=i: notify(f"[{i + 1}/{len(runs)}] {text}"))  # type: ignore[misc]
     return rows([Path(out) / run.key for run in runs])
@@ -104,46 +119,54 @@ def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify =
         return _finished(run, folder, scorers, notify)
     notify(f"{run.title()}: loading data")
     data = run.data.load()
-    draw = data.collect(EVALUATED, Generator().manual_seed(0))
+    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
     check_finite(draw.x.numpy(force=True), what=run.data.title())
-    notify(f"{run.title()}: learning from {_describe(draw, data)}")
-    start = time.perf_counter()
-    run.method.fit(data)
-    seconds = time.perf_counter() - start
-    notify(f"{run.title()}: scoring")
-    codes = run.method.transform(draw.x)
-    scores = score(draw, codes, data.factors, scorers)
-    with whole_folder(folder) as tmp:
+    with whole_folder(folder) as tmp:  # from the start: a place that cannot be written to must not cost the learning
+        notify(f"{run.title()}: learning from {_describe(draw, data)}")
+        start = time.perf_counter()
+        run.method.fit(data)
+        seconds = time.perf_counter() - start
         run.method.write(tmp)
+        notify(f"{run.title()}: scoring")
+        codes = run.method.transform(draw.x)
         write_json(tmp / "run.json", {"key": run.key, **run.recipe()})
-        write_json(tmp / "scores.json", scores)
+        write_json(tmp / "scores.json", score(draw, codes, data.factors, scorers))
         write_json(tmp / "env.json", environment(run.data.title(), data, draw, seconds))
         _write_codes(tmp, draw, codes, data.factors)
     return read_run(folder)
 
 
-def score(draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]) -> dict[str, float]:
-    """Every metric that these data allow; one that returns several numbers gives several columns."""
-    scores: dict[str, float] = {}
+def score(
+    draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]
+) -> dict[str, float | None]:
+    """Every metric, None where the data do not allow it; one that returns several numbers gives several columns."""
+    scores: dict[str, float | None] = {}
     for name, scorer in scorers.items():
         fit = [j for j, f in enumerate(factors) if f.kind in scorer.facts.kinds and not f.noise]
         if scorer.facts.truth == "factors" and not fit:
-            continue  # no labels, or none of the kind that the metric is made for
+            scores[name] = None  # no labels, or none of the kind that the metric is made for
+            continue
         try:
-            value = scorer(draw.x if scorer.facts.truth == "inputs" else draw.c[:, fit], codes)
+            value = scorer(draw.x if scorer.facts.truth == "inputs" else measured(draw.c, factors, fit), codes)
         except ValueError as error:
             # A score that cannot be had must not cost the model that was learned.
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
+            scores[name] = None
             continue
         scores |= flatten(name, value)
     return scores
 
 
-def flatten(name: str, value: Any) -> dict[str, float]:
+def measured(c: Tensor, factors: Sequence[Factor], columns: list[int]) -> Tensor:
+    """Some factors as the values they stand for, (n, k) -> (n, columns)."""
+    return torch.stack([factors[j].measured(c[:, j]) for j in columns], 1)
+
+
+def flatten(name: str, value: Any) -> dict[str, float | None]:
     """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ..."""
     if hasattr(value, "_asdict"):
-        return {f"{name}.{field}": float(v) for field, v in value._asdict().items()}
-    return {name: float(value)}
+        return {f"{name}.{field}": v for field, part in value._asdict().items() for v in flatten("", part).values()}
+    return {name: float(value) if np.isfinite(value) else None}  # JSON has no NaN
 
 
 def rows(folders: Iterable[Path]) -> pd.DataFrame:
@@ -176,16 +199,24 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_run(folder: Path) -> Evaluated:
-    """Everything about a finished run except its weights."""
+    """Everything about a finished run except its weights, or an error that names what is damaged."""
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
-    factors = tuple(Factor(**f) for f in env["data"]["factors"])
+    scores = read_json(folder / "scores.json")
     try:
         table = pd.read_parquet(folder / "codes.parquet").to_numpy(np.float64)
         pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
-    except Exception as error:
-        raise InputError(f"{folder} is not complete ({error}): remove it and run again") from error
-    d = table.shape[1] - len(factors)
-    return Evaluated(folder, recipe, read_json(folder / "scores.json"), env, factors, table[:, :d], table[:, d:], pairs)
+        factors = tuple(Factor(**f) for f in env["data"]["factors"])
+        found = {k: float(v) for k, v in scores.items() if v is not None}
+        d = int(recipe["method"]["latent_dim"])
+        if table.shape[1] != d + len(factors) or pairs.shape[1:] != (2,):
+            raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
+        _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])
+        _ = env["data"]["sha256"][:12], env["data"]["observations"] + 1, list(env["data"]["shape"])
+    except Exception as error:  # whatever an altered file can cause
+        text = f"{type(error).__name__}: {error}"
+        raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
+    asked = frozenset(column.partition(".")[0] for column in scores)
+    return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs)
 
 
 def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:
@@ -220,17 +251,17 @@ def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify
             f"{folder} holds another run ({done.recipe['method']['name']} on {done.env['data']['title']}, or the same "
             "with other settings): choose another --out, or remove it"
         )
-    have = {column.split(".")[0] for column in done.scores}
-    missing = {name: s for name, s in scorers.items() if name not in have}
+    read_config(folder)  # the model is there, and whole
+    missing = {name: s for name, s in scorers.items() if name not in done.asked}
     if not missing:
         notify(f"{run.title()}: finished before, kept ({folder})")
         return done
     notify(f"{run.title()}: finished before; scoring {', '.join(missing)}")
     data = run.data.load()
-    draw = data.collect(EVALUATED, Generator().manual_seed(0))
-    scores = done.scores | score(draw, done.codes, data.factors, missing)
+    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing)
     write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
-    return done._replace(scores=scores)
+    return read_run(folder)
 
 
 def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[Factor]) -> None:
@@ -244,11 +275,3 @@ def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[
 
 def _describe(draw: Draw, data: FactorData) -> str:
     return f"{plural(len(draw.x), 'observation')} of shape {' x '.join(map(str, data.shape))}"
-
-
-def _source(thing: object) -> dict[str, str]:
-    """The hash of the file a user's own class stands in, so that an edited method is a new run."""
-    module = inspect.getmodule(type(thing))
-    if module is None or module.__name__.split(".")[0] == __package__ or not getattr(module, "__file__", None):
-        return {}
-    return {"source": sha256(Path(str(module.__file__)))}

@@ -39,6 +39,8 @@ def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = N
             names = ", ".join(f.name for f in data.factors) or "none"
             raise InputError(f"labels are needed, and no factor is discrete (there are: {names}); pass classes as y")
         factor = discrete[0]
+    if data.factors[data.column(factor)].size is None:
+        raise InputError(f"factor {factor!r} is real-valued and cannot be a label; name a discrete one")
     points = data.sample(n, rng)
     return Plan({"x": points}, {"u": data.labels(points)[:, data.column(factor)].long()})
 
@@ -98,6 +100,8 @@ def pairs(
     free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
     if k != "uniform" and not 0 <= k <= len(free):
         raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
+    if redraw not in ("other", "any"):
+        raise InputError(f"redraw={redraw!r}: wanted 'other' or 'any'")
     if k == "uniform" and len(free) < 2:
         raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
     c2, changed = _changed(data, c, free, k, redraw, rng)
@@ -145,7 +149,9 @@ def _redrawn(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Gen
 
 def _missing(data: FactorData, c: Tensor) -> Tensor:
     """Which combinations no row has; grids and generators have them all."""
-    table = data.data if isinstance(data, Subset | Correlated) else data
+    table = data
+    while isinstance(table, Subset | Correlated):
+        table = table.data
     return ~table.has(c) if isinstance(table, Table) else torch.zeros(len(c), dtype=torch.bool, device=c.device)
 
 
@@ -210,6 +216,8 @@ def correlated(
     sizes = [data.factors[data.column(name)].size for name in factors]
     if None in sizes:
         raise InputError(f"factors {factors} must both be discrete")
+    if factors[0] == factors[1]:
+        raise InputError(f"a factor is correlated with another one, not with itself: {factors}")
     if (joint is None) == (strength is None):
         raise InputError("say either joint=... or strength=...")
     if joint is None:

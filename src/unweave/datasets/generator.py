@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from ..errors import InputError, plural
 from ..originals import MissingData, Original
 
-PACKAGE = "random_face"  # on PyPI: random-face 2021.7.21.1
+PACKAGE = "random_face"  # random-face 2021.7.21.1
 FILES = (
     Original("data/MappingNetwork.xml", "sha256:73e2096cad6e696e4af47df2477e048ab4c42c0e0dec83c7c66604822689e55b"),
     Original("data/MappingNetwork.bin", "sha256:212dd716bdb556e18db603ea97300d4fa3c872b878c726b2402fea80820e7305"),

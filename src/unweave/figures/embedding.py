@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..data import Factor
@@ -22,16 +24,24 @@ def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -
     shown = [j for j, f in enumerate(factors) if not f.noise][:MOST_FACTORS]
     figure, axes = panels(max(1, len(shown)))
     for axis, j in zip(axes, shown if shown else (None,), strict=True):
-        color = "tab:blue" if j is None else truth[:, j]
-        nominal = j is not None and factors[j].kind == "nominal"
         y = codes[:, 1] if codes.shape[1] > 1 else np.zeros(len(codes)) if j is None else truth[:, j]
-        dots = axis.scatter(
-            codes[:, 0], y, c=color, s=4, linewidths=0, rasterized=True,
-            cmap=None if j is None else "tab10" if nominal else "viridis",
-        )  # fmt: skip
         axis.set_xlabel("code 1")
         axis.set_ylabel("code 2" if codes.shape[1] > 1 else "" if j is None else factors[j].name)
         axis.set_title("codes" if j is None else f"coloured by {factors[j].name}")
+        if j is not None and factors[j].kind == "nominal" and (factors[j].size or 0) <= 10:
+            _by_class(axis, codes[:, 0], y, truth[:, j], factors[j])
+            continue
+        ramp: Any = {} if j is None else {"c": truth[:, j], "cmap": "viridis"}
+        dots = axis.scatter(codes[:, 0], y, s=4, linewidths=0, rasterized=True, **ramp)
         if j is not None:
             figure.colorbar(dots, ax=axis, label=factors[j].name)
     return figure
+
+
+def _by_class(axis: Axes, x: np.ndarray, y: np.ndarray, classes: np.ndarray, factor: Factor) -> None:
+    """A colour and a name for each class."""
+    for k in range(factor.size or 0):
+        name = str(factor.values[k]) if factor.values else str(k)
+        mine = classes == k
+        axis.scatter(x[mine], y[mine], s=4, linewidths=0, rasterized=True, color=f"C{k}", label=name)
+    axis.legend(fontsize=7, markerscale=3, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)

@@ -18,5 +18,5 @@ def isometry(pairs: np.ndarray, score: float | None = None) -> Figure:
     axis.set_ylim(0, max(top, float(np.quantile(pairs[:, 1], 0.995)) * 1.05))
     axis.set_xlabel("distance in the data")
     axis.set_ylabel("distance in the codes, rescaled")
-    axis.set_title("near pairs" + (f", local isometry {score:.3f}" if score is not None else ""))
+    axis.set_title("near pairs" if score is None else f"local isometry {score:.3f}")
     return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, final
 
+import numpy as np
 import torch
 from scipy.sparse.csgraph import connected_components
 from sklearn.manifold import LocallyLinearEmbedding
@@ -38,12 +39,14 @@ class HessianICA(Method):
     """points to draw where the data are a generator or a large grid; your own rows are always all used"""
 
     def learn(self, data: FactorData) -> None:
-        x = flat(data, self.samples, self.seed)  # (n, features)
+        x = without_repeats(flat(data, self.samples, self.seed))  # (n, features)
         n, features = x.shape
         d = self.latent_dim
         k = _neighbourhood(n, features, d, self.n_neighbors)
+        if self.project and self.project < d:
+            raise InputError(f"project={self.project}: wanted 0 for all, or at least latent_dim={d} components")
         keep = min(self.project or features, features, n - 1)
-        self.mean_, self.components_ = principal_components(x, keep, self.seed)
+        self.mean_, self.components_ = principal_components(x, keep, self.seed, least=d)
         self.points_ = (x - self.mean_) @ self.components_.T  # (n, keep)
         k = self.n_neighbors_ = _connected(self.points_, k, may_grow=self.n_neighbors == "auto")
         y = _null_space(self.points_, d, k, self.seed)  # (n, d), y = A z + b
@@ -55,6 +58,13 @@ class HessianICA(Method):
         near = torch.from_numpy(search.kneighbors(q.numpy(), return_distance=False))  # (n, k)
         weights = _rebuilding_weights(self.points_[near] - q[:, None])
         return torch.einsum("nk,nkd->nd", weights, self.codes_[near])
+
+
+def without_repeats(x: Tensor) -> Tensor:
+    """Every row once, in the order of their first appearance: neighbours that coincide say nothing of the manifold."""
+    rows = np.ascontiguousarray(x.numpy())
+    _, first = np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))), return_index=True)
+    return x if len(first) == len(x) else x[np.sort(first)]
 
 
 def _null_space(points: Tensor, d: int, k: int, seed: int) -> Tensor:
@@ -89,7 +99,7 @@ def _neighbourhood(n: int, features: int, d: int, wanted: int | Literal["auto"])
     if k < least:
         raise InputError(f"n_neighbors={k} is too few for latent_dim={d}: a Hessian needs at least {least}")
     if n <= k:
-        raise InputError(f"n_samples={n} is too few for n_neighbors={k}: give more samples, or fewer neighbours")
+        raise InputError(f"n_samples={n} is too few for n_neighbors={k}: give more (repeats count once), or take fewer")
     return k
 
 

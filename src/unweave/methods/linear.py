@@ -61,21 +61,31 @@ class LinearICA(Method):
 
 def flat(data: FactorData, samples: int, seed: int) -> Tensor:
     """The observations to learn from as rows, (n, features), in double precision."""
-    return data.collect(samples, Generator().manual_seed(seed)).x.flatten(1).double()
+    x = data.collect(samples, Generator().manual_seed(int(seed))).x.flatten(1).double()
+    if len(x) > 1 and bool((x == x[:1]).all()):
+        raise InputError("every column of the data is constant: there is nothing to take apart")
+    return x
 
 
-def principal_components(x: Tensor, d: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The mean (features,) and the d leading directions (d, features) of centred rows x (n, features)."""
+def principal_components(x: Tensor, d: int, seed: int, *, least: int | None = None) -> tuple[Tensor, Tensor]:
+    """The mean (features,) and the d leading directions (d, features) of centred rows x (n, features).
+
+    With `least`, as many of d as the rank of the data gives, but not fewer than that.
+    """
+    least = least or d
     n, features = x.shape
     if d > min(n - 1, features):
         raise InputError(
             f"latent_dim={d} is more than the data allow: n_samples={n} and n_features={features} "
             f"have at most {min(n - 1, features)} directions; lower latent_dim"
         )
-    if bool((x == x[:1]).all()):
-        raise InputError("every column of the data is constant: there is nothing to take apart")
     pca = decomposition.PCA(d, random_state=seed).fit(x.numpy())
-    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_)
+    rank = int((pca.explained_variance_ > 1e-12 * pca.explained_variance_[0]).sum())
+    if rank < least:
+        raise InputError(
+            f"latent_dim={least} is more than the data allow: all their columns are combinations of {rank}; lower it"
+        )
+    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_[:rank])
 
 
 def independent(y: Tensor, seed: int) -> Tensor:

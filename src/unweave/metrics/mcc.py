@@ -36,7 +36,7 @@ def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> 
 
 def _standard(a: np.ndarray) -> np.ndarray:
     """Columns with mean 0 and variance 1; a column that never changes becomes zeros."""
+    size = np.abs(a).max(0)
     a = a - a.mean(0)
     scale = a.std(0)
-    dead = scale <= 1e-12 * np.abs(a).max(initial=0)
-    return a / np.where(dead, np.inf, scale)
+    return a / np.where(scale <= 1e-13 * size, np.inf, scale)  # what is left of a constant is rounding

@@ -1,0 +1,97 @@
+"""What users pass: field values against their annotations, arrays against what can be learned from."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .errors import InputError, plural
+
+
+def check_fields(thing: Any) -> None:
+    """Refuse a dataclass whose fields hold what their annotations do not allow."""
+    hints = get_type_hints(type(thing), include_extras=True)
+    for field in fields(thing):
+        value = getattr(thing, field.name)
+        if not allowed(value, hints[field.name]):
+            wanted = describe(hints[field.name])
+            raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, wanted {wanted}")
+
+
+def allowed(value: Any, hint: Any) -> bool:
+    """Whether a value fits an annotation; kinds of annotation that we do not use fit anything."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return allowed(value, args[0])
+    if origin in (Union, types.UnionType):
+        return any(allowed(value, arg) for arg in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple:
+        inner = args[:1] * len(value) if isinstance(value, tuple | list) and args[-1:] == (...,) else args
+        return isinstance(value, tuple | list) and len(value) == len(inner) and all(map(allowed, value, inner))
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if hint in (int, float):
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return whole or (hint is float and isinstance(value, float | np.floating) and bool(np.isfinite(value)))
+    if hint is Path:
+        return isinstance(value, str | Path)
+    return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def describe(hint: Any) -> str:
+    """An annotation in words: "a whole number or 'auto'"."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return describe(args[0])
+    if origin in (Union, types.UnionType):
+        return " or ".join(describe(arg) for arg in args)
+    if origin is Literal:
+        return " or ".join(map(repr, args))
+    if origin is tuple:
+        return f"a tuple, each {describe(args[0])}"
+    words = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
+    return words.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def as_array(x: Any, what: str = "data") -> np.ndarray:
+    """Anything array-like as a plain array of real numbers, contiguous and writable; bytes stay bytes."""
+    if isinstance(x, Tensor):
+        x = (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).numpy(force=True)
+    if hasattr(x, "toarray"):
+        raise InputError(f"{what} is a sparse matrix: make it dense first, with .toarray()")
+    try:
+        array = np.asarray(x)
+        array = array.astype(np.float64) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be made an array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{what} holds {array.dtype}, not real numbers")
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    array = array.astype(np.float32) if array.dtype == np.float16 else array
+    return np.require(array, requirements=["C", "W"])
+
+
+def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
+    """Refuse NaN and infinite values, and say where the first one is."""
+    if x.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(x)
+    if not bad.any():
+        return
+    row, *rest = (int(i) for i in np.argwhere(bad)[0])
+    kind = "NaN" if np.isnan(x[(row, *rest)]) else "infinity"
+    place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
+    if names is not None and len(rest) == 1:
+        place = f"column {names[rest[0]]!r}"
+    raise InputError(
+        f"{what} contains {kind}: first in row {row}, {place}; {plural(int(bad.sum()), 'value')} that are NaN or "
+        f"infinite in {plural(int(bad.reshape(len(x), -1).any(1).sum()), 'row')}. Drop those rows or fill the gaps."
+    )
