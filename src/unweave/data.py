@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, Self, final
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ class Factor:
         """What the numbers stand for, to be scored by: ages for ages, numbers for names, (n,) -> (n,)."""
         if not self.values or any(isinstance(value, str) for value in self.values):
             return c
-        return torch.tensor(self.values, dtype=torch.float64)[c.long()]
+        return torch.tensor(self.values, dtype=torch.float64, device=c.device)[c.long()]
 
 
 class Draw(NamedTuple):
@@ -85,6 +86,17 @@ class FactorData(ABC):
     def levels(self, j: int) -> Tensor:
         """The values that a discrete factor may take here; of colours, say, those of the training set."""
         return torch.arange(self.factors[j].size or 0)
+
+    @final
+    def to(self, device: torch.device | str) -> Self:
+        """The same data with all that they hold on a device; draw from them with a generator of that device."""
+        moved = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor | FactorData):
+                setattr(moved, name, value.to(device))
+            elif isinstance(value, list) and value and isinstance(value[0], Tensor):
+                setattr(moved, name, [part.to(device) for part in value])
+        return moved
 
     @final
     def draw(self, n: int, rng: Generator) -> Draw:

@@ -74,7 +74,8 @@ def summary(runs: Sequence[Evaluated]) -> str:
         text = f"{names[id(top)]} {verdict} the factors {' and '.join(factors)} (MCC {value:.3f}; 1 is perfect)"
     else:
         known = [f.name for f in top.factors if not f.noise]
-        why = f"{' and '.join(known)} have no order to correlate with" if known else "No factors are known"
+        have = "has" if len(known) == 1 else "have"
+        why = f"{' and '.join(known)} {have} no order to correlate with" if known else "No factors are known"
         text = f"{why}. {names[id(top)]} keeps near distances best (local isometry {value:.3f}; 1 is perfect)"
     others = "; ".join(f"{names[id(r)]} {r.scores[scored]:.3f}" for r in rest[:5])
     more = f"; and {len(rest) - 5} more" if len(rest) > 5 else ""

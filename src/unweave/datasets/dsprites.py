@@ -87,14 +87,14 @@ def bit_table() -> Tensor:
     first = centre.floor().long() - REACH  # the first row and column that a sprite there can touch
     rows = first[:, None] + torch.arange(2 * REACH + 1)  # (32, 31)
     lines = (rows + 0.5 - centre[:, None]).flatten()  # heights of pixel centres above the sprite's own, (992,)
-    for shape, scale, part in product(range(3), range(6), torch.split(torch.arange(40), 10)):
+    for shape, scale, part in product(range(3), range(6), torch.split(torch.arange(40), 4)):
         angles = 2 * math.pi * part.double() / 39
-        crossings = cross(placed(shape, torch.full((10,), 0.5 + 0.1 * scale), angles), lines)  # (10, 992, 4)
+        crossings = cross(placed(shape, torch.full((4,), 0.5 + 0.1 * scale), angles), lines)  # (4, 992, 4)
         # A pixel is inside where an odd number of crossings lies to its left: exclusive-or of "all pixels before".
-        before = (centre + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (10, 992, 4, 32)
+        before = (centre + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (4, 992, 4, 32)
         words = (1 << before) - 1
-        words = (words[:, :, 0] ^ words[:, :, 1]) ^ (words[:, :, 2] ^ words[:, :, 3])  # (10, 992, 32)
-        words = words.reshape(10, 32, -1, 32).permute(0, 3, 1, 2)  # orientation, x, y, row of the window
+        words = (words[:, :, 0] ^ words[:, :, 1]) ^ (words[:, :, 2] ^ words[:, :, 3])  # (4, 992, 32)
+        words = words.reshape(4, 32, -1, 32).permute(0, 3, 1, 2)  # orientation, x, y, row of the window
         for y in range(32):
             table[shape, scale, part, :, y, first[y] : first[y] + 2 * REACH + 1] = words[:, :, y]
     return table.reshape(-1, SIZE)
@@ -168,7 +168,9 @@ class ContinuousSprites(Dataset):
         a, b = (torch.tensor([bound[name] for name in self.vary]) for bound in (low, high))
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return a + (b - a) * torch.rand(n, len(self.vary), generator=rng)
+            return a.to(rng.device) + (b - a).to(rng.device) * torch.rand(
+                n, len(self.vary), generator=rng, device=rng.device
+            )
 
         def mix(c: Tensor) -> Tensor:  # (..., k) -> (..., 1, 64, 64)
             flat = c.reshape(-1, len(self.vary))

@@ -56,7 +56,7 @@ class GeneratorManifold(Mixing):
             raise InputError(f"an origin of shape {tuple(base.shape)}, directions of {tuple(directions.shape[1:])}")
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return (2 * torch.rand(n, k, generator=rng) - 1) * spread
+            return (2 * torch.rand(n, k, generator=rng, device=rng.device) - 1) * spread
 
         def mix(c: Tensor) -> Tensor:  # (..., k) -> (..., *shape)
             latent = base + torch.tensordot(c.reshape(-1, k).to(base), directions, dims=1)

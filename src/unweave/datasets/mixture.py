@@ -46,14 +46,15 @@ class GaussianMixture(Dataset):
         network = self._network(rng)
 
         def prior(n: int, rng: Generator) -> Tensor:  # (n, 1 + 2 + noise_dims): the cluster, then z
-            u = torch.randint(self.clusters, (n,), generator=rng)
-            z = means[u] + deviations[u] * torch.randn(n, 2, generator=rng)
-            rest = self.noise * torch.randn(n, self.noise_dims, generator=rng)
-            return torch.cat([u[:, None].float(), z, rest], 1)
+            place = rng.device
+            u = torch.randint(self.clusters, (n,), generator=rng, device=place)
+            noise = torch.randn(n, 2 + self.noise_dims, generator=rng, device=place)
+            z = means.to(place)[u] + deviations.to(place)[u] * noise[:, :2]
+            return torch.cat([u[:, None].float(), z, self.noise * noise[:, 2:]], 1)
 
         def mix(c: Tensor) -> Tensor:
             with torch.no_grad():
-                return network(c[..., 1:].reshape(-1, 2 + self.noise_dims))[0].reshape(*c.shape[:-1], -1)
+                return network.to(c.device)(c[..., 1:].reshape(-1, 2 + self.noise_dims))[0].reshape(*c.shape[:-1], -1)
 
         factors = (
             Factor("cluster", self.clusters, "nominal"),

@@ -36,7 +36,7 @@ class SquaresXY(Dataset):
         room = _room(self.size, self.side, self.blur)
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return torch.rand(n, 2, generator=rng) * room
+            return torch.rand(n, 2, generator=rng, device=rng.device) * room
 
         def mix(c: Tensor) -> Tensor:  # (..., 2) -> (..., 1, size, size)
             x, y = (self._profile(c[..., i]) for i in (0, 1))
@@ -70,7 +70,7 @@ class SquaresXC(Dataset):
         room = _room(self.size, self.side, self.blur)
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return torch.rand(n, 2, generator=rng) * torch.tensor([room, 1.0])
+            return torch.rand(n, 2, generator=rng, device=rng.device) * torch.tensor([room, 1.0], device=rng.device)
 
         def mix(c: Tensor) -> Tensor:  # (..., 2) -> (..., 3, size, size)
             p = profile(c[..., 0], self.size, self.side, self.blur)
