@@ -113,6 +113,13 @@ def test_a_table_of_ones_own_with_known_factors(run):
     assert json.loads(out)["mcc"] < 0.98, "five factors and two codes"
 
 
+def test_a_column_that_counts_the_rows_is_pointed_out(run):
+    pd.read_csv(table()).assign(id=range(80)).to_csv("my.csv", index=False)
+    code, _, err = run("fit", "pca", "my.csv")
+    assert code == 0
+    assert "unweave: warning: column 'id' of my.csv only counts the rows" in err
+
+
 def test_a_table_without_factors_says_so(run):
     table()
     code, out, _ = run("fit", "pca", "my.csv", "--data.columns", "weight", "height", "--data.factors")
@@ -126,6 +133,8 @@ def test_a_folder_of_images_of_ones_own(run, tmp_path):
         pixels[i % 5 : i % 5 + 3, i // 6 : i // 6 + 3] = 255
         (tmp_path / "photos").mkdir(exist_ok=True)
         Image.fromarray(pixels).save(tmp_path / "photos" / f"{i}.png")
+    assert run("fit", "pca", "photos", "--codes", "z.csv", "--out", "named")[0] == 0
+    assert pd.read_csv("z.csv")["file"].tolist()[:3] == ["0.png", "1.png", "2.png"]
     code, out, _ = run("fit", "pca", "photos", "--codes", "z.npy", "--json")
     assert code == 0
     assert json.loads(out)[0]["data"] == "photos"
@@ -248,6 +257,7 @@ def test_a_mistake_gets_one_clear_message_and_exit_code_2(case, run):
     assert code == 2, err
     assert wanted in err
     assert "Traceback" not in err
+    assert [line for line in err.splitlines() if line.startswith("unweave: ")] == err.splitlines()[-1:]
 
 
 def test_broken_code_of_ones_own_is_named_with_its_line(run, tmp_path):

@@ -16,7 +16,7 @@ import tyro
 from . import __version__
 from .cli_data import data
 from .errors import InputError, kebab, unknown
-from .terminal import progress, say, say_json, say_table, stop, summary, warn
+from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
 
 if TYPE_CHECKING:
     from .scoring import Metric
@@ -86,7 +86,7 @@ class Demo:
 
 def demo(args: list[str]) -> None:
     """recover factors from images that the package makes itself; write report.html"""
-    options = tyro.cli(Demo, prog="unweave demo", args=args)
+    options = parsed(Demo, prog="unweave demo", args=args)
     from .datasets.squares import SquaresXY
     from .methods.hessian import HessianICA
     from .methods.linear import PCA, LinearICA
@@ -125,7 +125,7 @@ def fit(args: list[str]) -> None:
 
     method, data = catalog.find(catalog.methods, names[0]), catalog.find_data(names[1])
     given = data(path=Path(names[1])) if data is OwnData else data()
-    options = tyro.cli(
+    options = parsed(
         fit_options(method, data),
         prog=f"unweave fit {' '.join(names)}",
         description=f"METHOD {names[0]}: {summary(method)}\n\nDATA {names[1]}: {summary(data)}",
@@ -155,6 +155,7 @@ def fit_options(method: type, data: type) -> Any:
 
 def _fit(options: Any) -> None:
     from . import catalog
+    from .files import OwnData
     from .study import Run, perform
 
     run = Run(options.data, options.method)
@@ -167,7 +168,8 @@ def _fit(options: Any) -> None:
         folder = options.out or Path("runs") / name
         done = perform(run, folder, scorers, notify)
         if options.codes is not None:
-            write_codes(options.codes, done.codes)
+            names = run.data.row_names() if isinstance(run.data, OwnData) else None
+            write_codes(options.codes, done.codes, names)
     if options.json:
         return show([folder], "", as_json=True)
     show([folder], run.title())
@@ -183,7 +185,7 @@ def _explain_fit(names: list[str]) -> None:
 
     if names:
         method = catalog.find(catalog.methods, names[0])
-        tyro.cli(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
+        parsed(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
     say("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
     say("METHOD is one of these, or your own as mine.py:MyMethod:")
     for name, method in catalog.methods().items():
@@ -203,11 +205,14 @@ def check_target(path: Path) -> None:
         raise InputError(f"cannot write {path}; choose another place")
 
 
-def write_codes(path: Path, codes: Any) -> None:
-    """Codes as a file of the user's choice."""
+def write_codes(path: Path, codes: Any, names: list[str] | None = None) -> None:
+    """Codes as a file of the user's choice; tables of images name the file of each row."""
     import pandas as pd
 
-    WRITERS[path.suffix.lower()](pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])]), path)
+    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
+    if names is not None and path.suffix.lower() != ".npy":
+        table.insert(0, "file", names)
+    WRITERS[path.suffix.lower()](table, path)
 
 
 def _save_npy(table: Any, path: Path) -> None:
@@ -244,7 +249,7 @@ class Score:
 
 def score(args: list[str]) -> None:
     """score a run, or codes from any tool: unweave score codes.npy --factors factors.csv"""
-    options = tyro.cli(Score, prog="unweave score", args=args)
+    options = parsed(Score, prog="unweave score", args=args)
     from . import catalog
     from .files import read_codes
     from .study import read_run
@@ -328,7 +333,7 @@ class Report:
 
 def report(args: list[str]) -> None:
     """write one HTML page about runs: unweave report runs/"""
-    options = tyro.cli(Report, prog="unweave report", args=args)
+    options = parsed(Report, prog="unweave report", args=args)
     if not options.runs:
         raise InputError("name run folders, or a folder that holds runs: unweave report runs/")
     from .report import write_report
@@ -354,7 +359,7 @@ class List:
 
 def list_(args: list[str]) -> None:
     """show the methods, datasets and metrics there are"""
-    options = tyro.cli(List, prog="unweave list", args=args)
+    options = parsed(List, prog="unweave list", args=args)
     from . import catalog
 
     methods = [

@@ -10,7 +10,7 @@ import tyro
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from .errors import InputError
-from .terminal import ERR, progress, say, say_json, say_table, summary
+from .terminal import ERR, parsed, progress, say, say_json, say_table, summary
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -42,7 +42,7 @@ class Data:
 
 def data(args: list[str]) -> None:
     """what data there are, where they are looked for, how to get what is missing"""
-    options = tyro.cli(Data, prog="unweave data", args=args)
+    options = parsed(Data, prog="unweave data", args=args)
     if options.verb in ("check", "make", "show") and not options.name:
         raise InputError(f"which data? unweave data {options.verb} NAME (`unweave data list` names them)")
     {"list": _list, "where": _where, "check": _check, "make": _make, "show": _show}[options.verb](options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -53,12 +54,18 @@ class OwnData(Dataset):
         _check_exists(path)
         return sha256(*image_files(path), below=path) if path.is_dir() else sha256(path)
 
+    def row_names(self) -> list[str] | None:
+        """The files that the rows of a folder come from, below it."""
+        path = Path(self.path)
+        return [p.relative_to(path).as_posix() for p in image_files(path)] if path.is_dir() else None
+
     def load(self) -> FactorData:
         """Read and check."""
         x, truth = read(Path(self.path), factors=self.factors, columns=self.columns)
         if x.shape[1] == 0:
             raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
         if isinstance(x, pd.DataFrame):
+            _warn_of_counters(self.path, x)
             names, x = list(x.columns), x.to_numpy(np.float64)
         else:
             names = [f"column {i}" for i in range(x.shape[1])]
@@ -84,6 +91,17 @@ class OwnData(Dataset):
                 "go on without them: --data.drop-constant"
             )
         return x[:, ~constant]
+
+
+def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
+    """A column that only counts the rows says nothing about them, and distorts all distances."""
+    for name in table.columns:
+        if len(table) > 10 and (np.diff(table[name].to_numpy(np.float64)) == 1).all():
+            warnings.warn(
+                f"column {name!r} of {path} only counts the rows and is learned from like any other; if it is no "
+                "measurement, name the columns to use: --data.columns A B ...",
+                stacklevel=2,
+            )
 
 
 def read(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +13,8 @@ from typing import Any, NoReturn
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from .errors import InputError
 
 OUT, ERR = Console(), Console(stderr=True)
 
@@ -54,6 +58,20 @@ def one_line(text: object) -> str:
 def summary(thing: Any) -> str:
     """The first line of a docstring."""
     return (thing.__doc__ or "").strip().split("\n")[0].strip()
+
+
+def parsed(options: Any, **settings: Any) -> Any:
+    """`tyro.cli`, whose errors, drawn as boxes of many lines, become one line like all others."""
+    import tyro
+
+    with contextlib.redirect_stderr(io.StringIO()) as box:
+        try:
+            return tyro.cli(options, **settings)
+        except SystemExit as stopped:
+            if not stopped.code:
+                raise
+    lines = [line.strip("╭╮╰╯│─ ") for line in box.getvalue().splitlines()]
+    raise InputError(" ".join(line for line in lines[1:] if line))
 
 
 @contextmanager
