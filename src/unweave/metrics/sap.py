@@ -1,0 +1,73 @@
+"""Separated attribute predictability."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from ..errors import InputError
+from ..scoring import checked, metric
+from ._tables import alive, check_trainable, classes, is_discrete, train_and_test
+from .mcc import correlations
+
+Predictor = Literal["auto", "svm", "logistic", "r2"]
+
+
+@metric(paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3")
+def sap(
+    factors: Any,
+    codes: Any,
+    *,
+    predictor: Predictor = "auto",
+    standardize: bool = True,
+    train: float = 2 / 3,
+    seed: int | None = 0,
+) -> float:
+    """How much better one code alone predicts a factor than the second-best code does, averaged over factors.
+
+    `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced), which depends on the scale of
+    the codes: they are standardised unless told not to, as the reference library does. `logistic`: of a logistic
+    regression (intervention paper). `r2`: squared correlation, for continuous factors. `auto`: `svm` where all factors
+    are discrete, else `r2`. Never compare one with another. With accuracies, 1 is out of reach: the second-best code
+    still guesses right now and then.
+    """
+    c, z = checked(factors, codes)
+    if predictor == "auto":
+        predictor = "svm" if all(map(is_discrete, c.T)) else "r2"
+    if predictor == "r2":
+        found = correlations(c, z) ** 2  # (k, d)
+    elif predictor in ("svm", "logistic"):
+        living = alive(z)
+        if standardize:
+            z = (z - z.mean(0)) / np.where(living, z.std(0), 1)
+        rows = train_and_test(len(c), train, seed)
+        found = np.array([_accuracies(classes(f), j, z, living, rows, predictor) for j, f in enumerate(c.T)])
+    else:
+        raise InputError(f"predictor={predictor!r}: wanted 'auto', 'svm', 'logistic' or 'r2'")
+    ordered = np.sort(found, 1)
+    second = ordered[:, -2] if found.shape[1] > 1 else np.zeros(len(found))
+    return float(np.mean(ordered[:, -1] - second))
+
+
+def _accuracies(
+    y: np.ndarray, j: int, z: np.ndarray, living: np.ndarray, rows: tuple[np.ndarray, np.ndarray], predictor: str
+) -> np.ndarray:
+    """The test accuracy of each code alone, (d,); a dead one knows nothing and gets zero."""
+    learn, test = rows
+    check_trainable(y[learn], j)
+    found = np.zeros(z.shape[1])
+    for i in np.flatnonzero(living):
+        model: Any = LogisticRegression() if predictor == "logistic" else _machine()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found[i] = model.fit(z[learn][:, [i]], y[learn]).score(z[test][:, [i]], y[test])
+    return found
+
+
+def _machine() -> LinearSVC:
+    return LinearSVC(C=0.01, class_weight="balanced", random_state=0)
