@@ -295,3 +295,17 @@ def test_the_demo_recovers_position_and_writes_its_page(run, tmp_path):
     found = {record["method"]: record["mcc"] for record in json.loads(out)}
     assert found["hessian-ica"] > 0.99 > found["linear-ica"] > found["pca"]
     assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
+def test_all_scores_with_chance_and_interval(run):
+    z = np.random.default_rng(0).integers(0, 4, (300, 2)).astype(float)
+    np.save("f.npy", z)
+    np.save("z.npy", z + 0.1 * np.random.default_rng(1).normal(size=z.shape))
+    code, out, err = run("score", "z.npy", "--factors", "f.npy", "--all", "--chance", "--bootstrap", 3, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert {"mcc", "mig", "dci.completeness", "sap"} <= set(found)
+    assert found["mcc"]["chance"] < 0.2 < found["mcc"]["low"] <= found["mcc"]["high"]
+    text = run("score", "z.npy", "--factors", "f.npy", "--metrics", "mcc", "mig", "--chance")[1]
+    assert "chance" in text
+    assert "dci" not in text

@@ -28,7 +28,7 @@ ORDER = [
     ["study"],
     ["figures"],
     ["report"],
-    ["cli_data"],
+    ["cli_data", "cli_score"],
     ["cli"],
     ["__main__"],
 ]

@@ -4,8 +4,21 @@ import numpy as np
 import pytest
 
 from unweave import InputError
-from unweave.metrics import dci, explicitness, irs, local_isometry, mcc, mig, modularity, sap
+from unweave.metrics import (
+    beta_vae_score,
+    dci,
+    explicitness,
+    factor_vae_score,
+    irs,
+    local_isometry,
+    mcc,
+    mig,
+    modularity,
+    sap,
+    score_all,
+)
 from unweave.metrics.local_isometry import _rescaling, near_pairs
+from unweave.scoring import interval
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +238,49 @@ def test_too_few_classes_and_rows_are_refused(grid):
         sap(np.arange(3.0), np.arange(3.0), train=0.1)
     with pytest.raises(InputError, match="between 0 and 1"):
         explicitness(grid, grid, train=1.5)
+
+
+def test_the_factor_vae_score_holds_votes_out_and_counts_active_codes(grid):
+    rng = np.random.default_rng(0)
+    z = grid + 0.05 * rng.normal(size=grid.shape)
+    assert factor_vae_score(grid, z) == (1.0, 2)
+    noise = factor_vae_score(grid, rng.normal(size=(4000, 6)))
+    assert noise.accuracy == pytest.approx(0.5, abs=0.08), "two factors: a guess is right half of the time"
+    dead = np.column_stack([z, np.full(4000, 3.0), 0.01 * rng.normal(size=4000)])
+    assert factor_vae_score(grid, dead).active == 3
+    assert factor_vae_score(grid, dead, prune=0.05).active == 2
+    with pytest.raises(InputError, match="eight rows or more"):
+        factor_vae_score(np.arange(20) % 10, np.arange(20.0))
+
+
+def test_the_beta_vae_score_tells_shared_factors(grid):
+    rng = np.random.default_rng(0)
+    a = np.pi / 4
+    z = grid + 0.05 * rng.normal(size=grid.shape)
+    assert beta_vae_score(grid, z) > 0.99
+    assert beta_vae_score(grid, rng.normal(size=grid.shape)) == pytest.approx(0.5, abs=0.08)
+    turned = z @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    assert beta_vae_score(grid, turned) < 0.7, "by half a right angle, both codes change alike"
+
+
+def test_all_scores_at_once_with_chance_and_interval(grid):
+    z = grid[::4] + 0.3 * np.random.default_rng(0).normal(size=grid[::4].shape)
+    table = score_all(grid[::4], z, chance=True, bootstrap=4)
+    assert {"mcc", "mig", "dci.disentanglement", "factor-vae-score.accuracy", "irs"} <= set(table.index)
+    assert table.loc["mig", "value"] == mig(grid[::4], z)
+    assert table.loc["mcc", "chance"] < 0.1 < table.loc["irs", "chance"], "noise does not score zero everywhere"
+    assert (table["low"] <= table["high"]).all()
+    assert table.loc["mcc", "low"] - 0.02 < table.loc["mcc", "value"] < table.loc["mcc", "high"] + 0.02
+    assert score_all(grid[::4], z).columns.tolist() == ["value", "best"]
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    """The correlation of a code with its factor is known: 0.8. Of 40 intervals of 90 %, some must miss and most hit."""
+    hits = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        c = rng.normal(size=400)
+        z = 0.8 * c + 0.6 * rng.normal(size=400)
+        low, high = interval(mcc, c, z, repeats=60, level=0.9, seed=seed)[""]
+        hits += low <= 0.8 <= high
+    assert 30 <= hits <= 40

@@ -15,11 +15,12 @@ import tyro
 
 from . import __version__
 from .cli_data import data
+from .cli_score import score
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
 
 if TYPE_CHECKING:
-    from .scoring import Metric
+    pass
 
 # torch and scikit-learn take seconds to import, so each command imports what it needs when it runs.
 
@@ -226,94 +227,6 @@ WRITERS: dict[str, Callable[[Any, Path], None]] = {
     ".parquet": lambda table, path: table.to_parquet(path),
     ".npy": _save_npy,
 }
-
-
-# score ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(kw_only=True)
-class Score:
-    """Score codes against known factors: those of a run, or arrays from any other tool."""
-
-    codes: tyro.conf.Positional[Path]
-    """a run folder, or a file of codes, one row per sample (.npy .npz .csv .parquet)"""
-    factors: Path | None = None
-    """file with the true factors, one row per sample, in the same order"""
-    inputs: Path | None = None
-    """file or image folder with the observations, for scores that need no factors (local-isometry)"""
-    metrics: tuple[str, ...] = ()
-    """scores to compute (default: all that the given files allow)"""
-    json: bool = False
-    """print the scores as JSON"""
-
-
-def score(args: list[str]) -> None:
-    """score a run, or codes from any tool: unweave score codes.npy --factors factors.csv"""
-    options = parsed(Score, prog="unweave score", args=args)
-    from . import catalog
-    from .files import read_codes
-    from .study import read_run
-
-    scorers = catalog.find_metrics(options.metrics or catalog.metrics())
-    is_run = (options.codes / "run.json").is_file()
-    if options.codes.is_dir() and not is_run:
-        raise InputError(f"{options.codes} is not a run folder (it has no run.json)")
-    with progress(quiet=options.json) as notify:
-        notify(f"scoring {options.codes}")
-        if is_run and options.factors is None and options.inputs is None:
-            scores = _of_run(options, list(scorers))
-        else:
-            codes = read_run(options.codes).codes if is_run else read_codes(options.codes)
-            scores = score_files(codes, options, scorers)
-    if options.json:
-        return say_json(scores)
-    found = {name: scorers.get(name.partition(".")[0]) for name in scores}
-    rows = [
-        [n, f"{v:.4f}", f"{f.facts.best:g}" if (f := found[n]) else "", summary(found[n])] for n, v in scores.items()
-    ]
-    return say_table(["score", "value", "best", "what it says"], rows, str(options.codes))
-
-
-def _of_run(options: Score, names: list[str]) -> dict[str, float]:
-    """The scores that a run has kept."""
-    from .study import read_run
-
-    scores = {k: v for k, v in read_run(options.codes).scores.items() if k.partition(".")[0] in names}
-    absent = [name for name in names if not any(k.partition(".")[0] == name for k in scores)]
-    if options.metrics and absent:
-        raise InputError(
-            f"{options.codes} has no {', '.join(absent)}: its data have no factors of that kind, or it was not asked "
-            "for; repeat its `unweave fit` with --metrics, or give --factors FILE"
-        )
-    return scores
-
-
-def score_files(codes: Any, options: Score, scorers: dict[str, Metric]) -> dict[str, float]:
-    """Every score that the files at hand allow."""
-    from .data import as_data
-    from .files import read, read_factors
-    from .study import flatten, measured
-
-    if options.factors is None and options.inputs is None:
-        raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
-    table = read_factors(options.factors) if options.factors is not None else None
-    inputs = None if options.inputs is None else read(options.inputs)[0]
-    scores: dict[str, float] = {}
-    for name, scorer in scorers.items():
-        truth: Any = inputs
-        if scorer.facts.truth == "factors" and table is not None:
-            coded: Any = as_data(table.iloc[:, :0].assign(rows=0), table)
-            columns = [j for j, f in enumerate(coded.factors) if f.kind in scorer.facts.kinds]
-            truth = measured(coded.c, coded.factors, columns) if columns else None
-        elif scorer.facts.truth == "factors":
-            truth = None
-        if truth is not None:
-            scores |= {k: v for k, v in flatten(name, scorer(truth, codes)).items() if v is not None}
-        elif options.metrics:
-            raise InputError(f"{name} needs --{scorer.facts.truth} FILE, with values that can be put in order")
-    if not scores:
-        raise InputError(f"none of {', '.join(scorers)} fits these files: are all factors classes without an order?")
-    return scores
 
 
 # report and list ------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ class Facts(NamedTuple):
     """what stands first: the true factors, or the observations themselves (then no labels are needed)"""
     kinds: tuple[Kind, ...]
     """kinds of factors it makes sense for"""
-    worst: float
-    """what a code that says nothing gets"""
+    worst: float | None
+    """what a code that says nothing gets; None: as much as guessing among the factors"""
 
 
 class Metric(Protocol):
@@ -47,7 +47,7 @@ def metric(
     best: float = 1.0,
     truth: Truth = "factors",
     kinds: tuple[Kind, ...] = ("nominal", "ordinal", "circular", "real"),
-    worst: float = 0.0,
+    worst: float | None = 0.0,
 ) -> Callable[[F], F]:
     """Mark a function `score(factors, codes)` as a metric. It is not wrapped: it stays the function you wrote."""
 
@@ -56,6 +56,31 @@ def metric(
         return function
 
     return mark
+
+
+def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
+    """What the same codes score when they are shuffled against the truth: the mean over some shuffles."""
+    rng, z = np.random.default_rng(seed), _matrix(codes, "codes")
+    rounds = [numbers(scorer(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
+    return {name: float(np.mean([r[name] for r in rounds])) for name in rounds[0]}
+
+
+def interval(
+    scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
+) -> dict[str, tuple[float, float]]:
+    """A bootstrap interval: quantiles of the score over resamples of the rows."""
+    rng, z = np.random.default_rng(seed), _matrix(codes, "codes")
+    c = truth.numpy(force=True) if isinstance(truth, Tensor) else np.asarray(truth)
+    picks = [rng.integers(len(z), size=len(z)) for _ in range(repeats)]
+    rounds = [numbers(scorer(c[rows], z[rows])) for rows in picks]
+    tail = (1 - level) / 2
+    bounds = {name: np.quantile([r[name] for r in rounds], [tail, 1 - tail]) for name in rounds[0]}
+    return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
+
+
+def numbers(value: Any) -> dict[str, float]:
+    """A score as named numbers: one without a name, or the fields of a named tuple."""
+    return {k: float(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else {"": float(value)}
 
 
 def checked(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ from .discovery import own_source
 from .errors import InputError, kebab, plural
 from .method import Method, read_config
 from .metrics.local_isometry import near_pairs
-from .scoring import Metric
+from .scoring import Metric, numbers
 from .storage import plain, read_json, whole_folder, write_json, write_whole
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
@@ -163,10 +163,9 @@ def measured(c: Tensor, factors: Sequence[Factor], columns: list[int]) -> Tensor
 
 
 def flatten(name: str, value: Any) -> dict[str, float | None]:
-    """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ..."""
-    if hasattr(value, "_asdict"):
-        return {f"{name}.{field}": v for field, part in value._asdict().items() for v in flatten("", part).values()}
-    return {name: float(value) if np.isfinite(value) else None}  # JSON has no NaN
+    """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ...; JSON has no NaN."""
+    parts = {f"{name}.{part}" if part else name: v for part, v in numbers(value).items()}
+    return {column: v if np.isfinite(v) else None for column, v in parts.items()}
 
 
 def rows(folders: Iterable[Path]) -> pd.DataFrame:
