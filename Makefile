@@ -22,6 +22,8 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/spectral.py
+	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/metrics.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

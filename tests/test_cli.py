@@ -237,7 +237,7 @@ BAD = {
     "score alone": (["score", "z.npy"], "nothing to compare"),
     "score lengths": (["score", "z.npy", "--factors", "f.npy"], "3 rows of factors and 4 rows of codes"),
     "score swapped": (["score", "z.npy", "--factors", "wide.npy"], "axes swapped"),
-    "score needs": (["score", "z.npy", "--factors", "f.npy", "--metrics", "local-isometry"], "needs --inputs"),
+    "score needs": (["score", "z.npy", "--factors", "z.npy", "--metrics", "local-isometry"], "needs --inputs"),
     "score folder": (["score", "."], "is not a run folder"),
     "report nothing": (["report"], "name run folders"),
     "report missing": (["report", "nowhere"], "nowhere does not exist"),
