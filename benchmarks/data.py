@@ -2,7 +2,7 @@
 
 The peer's way: the same images in an .npz, a Dataset that gives one float tensor per index, a DataLoader that
 shuffles, collates and uses two workers. Both give float tensors in [0, 1] with their factors. "compiled" is our
-rendering after torch.compile, as the trainer uses it. Run alone, on a quiet machine: python benchmarks/data.py
+rendering after torch.compile, as a compiled training step has it. Run alone, on a quiet machine.
 """
 
 import json

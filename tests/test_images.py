@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from unweave import GeneratorManifold, InputError
+from unweave import GeneratorManifold, InputError, as_data
 from unweave.augment import COMBINATIONS, affine, draw_affine, warp
 from unweave.datasets import (
     EMNIST,
@@ -445,7 +445,7 @@ def test_faces_are_generated_along_chosen_directions_and_layers(folder, monkeypa
     monkeypatch.setattr(faces, "face_generator", lambda: show)
     dataset = GeneratedFaces(directions=(1, 2), layers=(3, 5), points=4)
     x, c = dataset.load().collect(1, rng())
-    assert dataset.title() == "faces-12 (generated)"
+    assert dataset.title() == "faces-1-2 (generated, layers 3 to 5)"
     torch.testing.assert_close(x[:, 0, 3, 1], 0.5 + 0.2 * c[:, 0].float(), atol=1 / 255, rtol=0)
     torch.testing.assert_close(x[:, 0, 4, 2], 0.5 + 0.05 * c[:, 1].float(), atol=1 / 255, rtol=0)
     assert (x[:, 0, 5, 1] - 0.5).abs().max() < 1 / 255, "the layers beyond stay as they are"
@@ -520,3 +520,19 @@ def test_the_split_of_the_intervention_paper(sprites):
         assert held.isdisjoint((training.points * sprites.strides).sum(1).tolist())
     others = torch.corrcoef(split.correlated.labels(split.correlated.points).double().T)
     assert others[[0, 0, 2, 2], [1, 2, 3, 4]].abs().max() < 0.03, "only the two are tied"
+
+
+def test_painted_digits_are_held_out_whole(digits):
+    data = ColoredMNIST().load()
+    split = correlated_split(data, ("label", "color"), strength=0.3, train=500, test=60)
+    held = set(split.test.points[:, 0].tolist())
+    assert len(split.test) == 60
+    assert len(held) == 6
+    for training in split[:2]:
+        assert held.isdisjoint(training.points[:, 0].tolist())
+
+
+def test_moved_data_find_rows_anew():
+    data = as_data(np.zeros((4, 1)), [0, 1, 0, 1])
+    data.locate(torch.tensor([[1.0]]), rng())
+    assert "_index" not in vars(data.to("cpu"))

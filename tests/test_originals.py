@@ -139,3 +139,9 @@ def test_an_address_that_fails_and_one_that_is_missing(places, address):
         Original("things/file.bin", SHA256, address.replace("file", "other")).download()
     with pytest.raises(MissingData, match="no address"):
         Original("things/file.bin", SHA256).download()
+
+
+def test_a_whole_file_elsewhere_is_taken_where_the_first_is_of_another_dataset(places):
+    put(places / "own" / "file.bin", b"another dataset's file of the same name")
+    whole = put(places / "cache" / "things" / "file.bin")
+    assert Original("things/file.bin", SHA256).path() == whole

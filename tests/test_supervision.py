@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from unweave import Factor, Grid, InputError, Mixing, as_data
+from unweave import Factor, Grid, InputError, Mixing, Table, as_data
+from unweave.data import Subset
 from unweave.datasets import GaussianMixture
 from unweave.supervision import augmented, correlated, correlated_split, labelled, pairs, single
 
@@ -169,3 +170,39 @@ def test_mistakes_in_a_plan_are_named(grid):
         correlated(grid, ("f3", "f3"), strength=1.0)
     with pytest.raises(InputError, match="'z1' is real-valued"):
         labelled(GaussianMixture(points=10).load(), 5, rng(), factor="z1")
+
+
+def test_pairs_never_reach_what_was_held_out(grid):
+    split = correlated_split(grid, ("f3", "f4"), strength=0.3, train=400, test=20)
+    held = {tuple(c) for c in split.test.points.tolist()}
+    plan = pairs(split.correlated, 2000, rng(), k=1)
+    assert (changed(grid, plan).sum(1) == 1).all()
+    for view in ("x", "x2"):
+        assert held.isdisjoint({tuple(c) for c in plan.views[view].tolist()})
+
+
+def test_pairs_in_a_sparse_table_are_found_if_there_are_any():
+    """Two thousand rows of a million combinations: guessing values would never meet a row."""
+    sizes = (6, 6, 2, 3, 3, 40, 40)
+    c = np.random.default_rng(0).integers(0, sizes, (2000, 7))
+    sparse = Table(
+        torch.zeros(2000, 1), torch.from_numpy(c).double(), [Factor(f"f{i}", s, "ordinal") for i, s in enumerate(sizes)]
+    )
+    plan = pairs(sparse, 30, rng(), k=5)
+    assert (changed(sparse, plan).sum(1) == 5).all()
+    plan = pairs(sparse, 30, rng(), k="uniform")
+    assert torch.equal(changed(sparse, plan).sum(1), plan.given["k"])
+
+
+def test_real_valued_tables_and_views_of_them_say_why_they_have_no_pairs():
+    faces = as_data(np.zeros((9, 1)), np.random.default_rng(0).uniform(size=(9, 2)))
+    with pytest.raises(InputError, match="'y1' is real-valued: rows of a table cannot be found by it"):
+        pairs(faces, 5, rng(), k=1)
+    with pytest.raises(InputError, match="any real value"):
+        augmented(Subset(faces, torch.arange(4)[:, None]), 5, rng(), along=("y1",))
+
+
+def test_a_joint_with_weight_where_there_are_no_rows_is_refused():
+    holes = as_data(np.zeros((3, 1)), np.array([[0, 0], [0, 1], [1, 0]]))
+    with pytest.raises(InputError, match=r"no observation has y1=1, y2=1, .* \(25% of it is lost so\)"):
+        correlated(holes, ("y1", "y2"), joint=torch.ones(2, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -34,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     warnings.showwarning = warn
     try:
         dispatch(args)
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except KeyboardInterrupt:
         stop("stopped; nothing half-written is left behind", 130)
     except (ValueError, OSError, MemoryError) as error:
@@ -165,7 +169,8 @@ def _fit(options: Any) -> None:
         check_target(options.codes)
     with progress(quiet=options.json) as notify:
         notify("reading the recipe")
-        name = f"{kebab(type(run.method).__name__)}-{Path(run.data.title()).stem}-{run.key}"
+        title = re.sub(r"[^\w.-]+", "-", Path(run.data.title()).stem).strip("-")
+        name = f"{kebab(type(run.method).__name__)}-{title}-{run.key}"
         folder = options.out or Path("runs") / name
         done = perform(run, folder, scorers, notify)
         if options.codes is not None:

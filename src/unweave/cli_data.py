@@ -2,53 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import tyro
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from .errors import InputError
+from .errors import InputError, unknown
 from .terminal import ERR, parsed, progress, say, say_json, say_table, summary
 
 if TYPE_CHECKING:
     from .dataset import Dataset
     from .originals import Original
 
-VERBS = ("list", "where", "check", "make", "show")
 
+HELP = """usage: unweave data [list | where | check | make | show] [NAME] [options]
 
-@dataclass(kw_only=True)
-class Data:
-    """What data there are, where they are looked for, whether they are whole, and how to get what is missing.
+  list          every dataset, and whether it can be loaded here
+  where [NAME]  the folders that are searched, and the files that are wanted
+  check NAME    are its files whole?
+  make NAME     make what it needs; with --download, fetch its original files (nothing is ever downloaded without it)
+  show NAME     a sheet of its images, as NAME.png or --out FILE; also for the path of your own images
 
-    list: every dataset, and whether it can be loaded here. where: the folders that are searched, and the files wanted.
-    check NAME: are the files whole? make NAME: make or (with --download) fetch what it needs. show NAME: a sheet of
-    its images.
-    """
-
-    verb: tyro.conf.Positional[Literal["list", "where", "check", "make", "show"]] = "list"
-    """what to do"""
-    name: tyro.conf.Positional[str] = ""
-    """which dataset; for `show`, also a path of your own"""
-    download: bool = False
-    """with `make`: fetch the original files; nothing is ever downloaded without this"""
-    out: Path | None = None
-    """with `show`: the picture to write (default: NAME.png)"""
-    json: bool = False
-    """print as JSON"""
+check, make and show take the settings of the dataset as flags: unweave data show colored-mnist --data.form backgrounds.
+All take --json."""
 
 
 def data(args: list[str]) -> None:
     """what data there are, where they are looked for, how to get what is missing"""
-    options = parsed(Data, prog="unweave data", args=args)
-    if options.verb in ("check", "make", "show") and not options.name:
-        raise InputError(f"which data? unweave data {options.verb} NAME (`unweave data list` names them)")
-    {"list": _list, "where": _where, "check": _check, "make": _make, "show": _show}[options.verb](options)
+    if {"-h", "--help"} & set(args) and len([a for a in args if not a.startswith("-")]) < 2:
+        return say(HELP)
+    words: list[str] = []
+    while args and not args[0].startswith("-") and len(words) < 2:
+        words.append(args.pop(0))
+    verb, name = [*words, "list"][0], "".join(words[1:])
+    verbs = {"list": _list, "where": _where, "check": _check, "make": _make, "show": _show}
+    if verb not in verbs:
+        raise unknown("verb of `unweave data`", verb, verbs)
+    if verb in ("check", "make", "show") and not name:
+        raise InputError(f"which data? unweave data {verb} NAME (`unweave data list` names them)")
+    options = parsed(_options(name, verb), prog=f"unweave data {' '.join(words)}", args=args)
+    options.name = name
+    return verbs[verb](options)
 
 
-def _list(options: Data) -> None:
+def _options(name: str, verb: str) -> Any:
+    """The flags of a verb; with a dataset, its settings too."""
+
+    class Data:
+        download: bool = False
+        """with `make`: fetch the original files; nothing is ever downloaded without this"""
+        out: Path | None = None
+        """with `show`: the picture to write (default: NAME.png)"""
+        json: bool = False
+        """print as JSON"""
+
+    if name and verb != "where":
+        from . import catalog
+
+        given = catalog.dataset(name)
+        Data.__annotations__ = {"data": type(given)} | Data.__annotations__
+        Data.data = field(default=given)  # type: ignore[attr-defined]
+    return dataclass(kw_only=True)(Data)
+
+
+def _list(options: Any) -> None:
     from . import catalog
 
     rows = [{"name": n, "state": _state(cls()), "summary": summary(cls)} for n, cls in catalog.datasets().items()]
@@ -67,13 +85,20 @@ def _state(dataset: Dataset) -> str:
     return "re-made" if dataset.title().endswith(")") else "missing"
 
 
-def _where(options: Data) -> None:
+def _where(options: Any) -> None:
     from . import catalog
     from .originals import roots
 
     chosen = [catalog.find(catalog.datasets, options.name)] if options.name else list(catalog.datasets().values())
-    files = [
-        {"file": f.file, "found": str(f.find() or ""), "hash": f.hash, "page": cls.page, "licence": cls.licence}
+    files: list[dict[str, Any]] = [
+        {
+            "file": f.file,
+            "found": str(f.find() or ""),
+            "bytes": f.size,
+            "hash": f.hash,
+            "page": cls.page,
+            "licence": cls.licence,
+        }
         for cls in chosen
         for f in cls.files
     ]
@@ -82,53 +107,52 @@ def _where(options: Data) -> None:
     say("Data are looked for in (set UNWEAVE_DATA to add folders, UNWEAVE_CACHE to move the last):")
     for root in roots():
         say(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
-    rows = [[f["file"], f["found"] or "missing", f"{f['page']} ({f['licence']})"] for f in files]
-    return say_table(["file", "found", "official page (licence)"], rows)
+    size = {f["file"]: f"{f['bytes'] / 1e6:,.1f} MB" if f["bytes"] else "" for f in files}
+    rows = [[f["file"], size[f["file"]], f["found"] or "missing", f"{f['page']} ({f['licence']})"] for f in files]
+    return say_table(["file", "size", "found", "official page (licence)"], rows)
 
 
-def _check(options: Data) -> None:
-    from . import catalog
-
-    cls = catalog.find(catalog.datasets, options.name)
-    if not cls.files:
-        return say_json([]) if options.json else say(f"{options.name} needs no files: it is made on the fly.")
+def _check(options: Any) -> None:
+    dataset = options.data
+    wanted = dict.fromkeys((*dataset.needed(), *dataset.files))
+    if not wanted:
+        state = "are made and kept" if dataset.complete() else "are not made yet: unweave data make " + options.name
+        text = f"{options.name} needs no files of others; its images {state}." if _kept(dataset) else ""
+        return say_json([]) if options.json else say(text or f"{options.name} needs no files: it is made on the fly.")
     found = []
     with progress(quiet=options.json) as notify:
-        for original in cls.files:
-            path = original.find()
+        for original in wanted:
             notify(f"checking {original.file}")
-            if path is not None:
-                original.check(path)
-            found.append({"file": original.file, "state": "whole" if path else "missing", "path": str(path or "")})
+            path = original.path() if original.find() else ""
+            found.append({"file": original.file, "state": "whole" if path else "missing", "path": str(path)})
     if options.json:
         return say_json(found)
     say_table(["file", "state", "path"], [list(row.values()) for row in found])
-    if all(row["state"] == "missing" for row in found):
-        raise InputError(f"no file of {options.name} is here; {_how(cls)}")
+    if not dataset.complete() and _state(dataset) == "missing":
+        raise InputError(
+            f"{options.name} cannot be loaded; get its files from {dataset.page} (licence: {dataset.licence})"
+        )
     return None
 
 
-def _how(cls: type[Dataset]) -> str:
-    return f"get them from {cls.page} (licence: {cls.licence})"
+def _kept(dataset: Dataset) -> bool:
+    from .datasets._kept import KeptImages
+
+    return isinstance(dataset, KeptImages)
 
 
-def _make(options: Data) -> None:
-    from . import catalog
-
-    cls = catalog.find(catalog.datasets, options.name)
-    missing = [original for original in cls().needed() if original.find() is None]
-    if missing and options.download:
-        for original in cls.files:
-            if original.find() is None:
-                _download(original, quiet=options.json)
-        missing = []
+def _make(options: Any) -> None:
+    dataset = options.data
+    for original in dataset.needed():
+        if original.find() is None and options.download:
+            _download(original, quiet=options.json)
     with progress(quiet=options.json) as notify:
         notify(f"loading {options.name}")
-        dataset = cls()
         dataset.make(notify)
         loaded = dataset.load()
-    text = f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}"
-    return say_json({"title": dataset.title(), "shape": list(loaded.shape)}) if options.json else say(text + ".")
+    if options.json:
+        return say_json({"title": dataset.title(), "shape": list(loaded.shape)})
+    return say(f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}.")
 
 
 def _download(original: Original, *, quiet: bool) -> None:
@@ -144,15 +168,12 @@ def _download(original: Original, *, quiet: bool) -> None:
         original.download(lambda done, total: bar.update(task, completed=done, total=total or original.size))
 
 
-def _show(options: Data) -> None:
+def _show(options: Any) -> None:
     from torch import Generator
 
-    from . import catalog
     from .figures.sheet import sheet
-    from .files import OwnData
 
-    cls: Any = catalog.find_data(options.name)
-    dataset = cls(path=Path(options.name)) if cls is OwnData else cls()
+    dataset = options.data
     out = options.out or Path(f"{Path(options.name).stem}.png")
     with progress(quiet=options.json) as notify:
         notify(f"drawing {options.name}")

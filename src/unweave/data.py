@@ -83,6 +83,10 @@ class FactorData(ABC):
         """All points in order, (n, p), where the data are a finite sample; None where they are to be drawn from."""
         return None
 
+    def units(self, points: Tensor) -> Tensor | None:
+        """What must not be torn apart into training and test: the digit of a painted digit, (n, p) -> (n,)."""
+        return None
+
     def levels(self, j: int) -> Tensor:
         """The values that a discrete factor may take here; of colours, say, those of the training set."""
         return torch.arange(self.factors[j].size or 0)
@@ -96,6 +100,7 @@ class FactorData(ABC):
                 setattr(moved, name, value.to(device))
             elif isinstance(value, list) and value and isinstance(value[0], Tensor):
                 setattr(moved, name, [part.to(device) for part in value])
+        moved.__dict__.pop("_index", None)  # made anew where it is needed
         return moved
 
     @final
@@ -190,7 +195,49 @@ class Grid(Factorial):
         return as_float(self.x[index])
 
 
-class Table(FactorData):
+class Listed(FactorData):
+    """Abstract: a list of points, which can be found by their factors where these are discrete."""
+
+    @abstractmethod
+    def listing(self) -> tuple[Tensor, Tensor]:
+        """All points in order, (m, p), and their factors, (m, k)."""
+
+    @final
+    def locate(self, c: Tensor, rng: Generator) -> Tensor:
+        """For each combination of factors a random point that has it."""
+        missing = ~self.has(c)
+        if missing.any():
+            text = self.describe(c[missing][0])
+            raise InputError(f"no row of the table has {text} ({int(missing.sum())} of {len(c)} asked for miss)")
+        known, order, first, counts = self._index
+        group = torch.searchsorted(known, self._keys(c))
+        pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group]).long()
+        return self.listing()[0][order[first[group] + pick]]
+
+    @final
+    def has(self, c: Tensor) -> Tensor:
+        """Which combinations of factors some point has, (n, k) -> (n,)."""
+        known, wanted = self._index[0], self._keys(c)
+        return known[torch.searchsorted(known, wanted).clamp(max=len(known) - 1)] == wanted
+
+    @cached_property
+    def _index(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The keys there are, the points in their order, and each key's first place and number of points."""
+        known, group = torch.unique(self._keys(self.listing()[1]), return_inverse=True)
+        counts = group.bincount(minlength=len(known))
+        return known, group.argsort(stable=True), counts.cumsum(0) - counts, counts
+
+    def _keys(self, c: Tensor) -> Tensor:
+        """One number for each combination of discrete factors, (n, k) -> (n,)."""
+        key = torch.zeros(len(c), dtype=torch.int64, device=c.device)
+        for j, factor in enumerate(self.factors):
+            if factor.size is None:
+                raise InputError(f"factor {factor.name!r} is real-valued: rows of a table cannot be found by it")
+            key = key * factor.size + c[:, j].long()
+        return key
+
+
+class Table(Listed):
     """Rows with whatever labels they have: your own arrays, digits, flowers. A point is a row number."""
 
     def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor]) -> None:
@@ -216,34 +263,9 @@ class Table(FactorData):
         """The rows' labels."""
         return self.c[points[..., 0]]
 
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
-        """For each combination of factors a random row that has it."""
-        group = self._group(c)
-        if (group < 0).any():
-            text = self.describe(c[group < 0][0])
-            raise InputError(f"no row of the table has {text} ({int((group < 0).sum())} of {len(c)} asked for miss)")
-        _, order, first, counts = self._index
-        pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group]).long()
-        return order[first[group] + pick][:, None]
-
-    def has(self, c: Tensor) -> Tensor:
-        """Which combinations of factors some row has, (n, k) -> (n,)."""
-        return self._group(c) >= 0
-
-    @cached_property
-    def _index(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The combinations there are, the rows in their order, and each one's first place and number of rows."""
-        known, group = torch.unique(self.c, dim=0, return_inverse=True)  # (g, k), (rows,)
-        counts = group.bincount(minlength=len(known))
-        return known, group.argsort(stable=True), counts.cumsum(0) - counts, counts
-
-    def _group(self, c: Tensor) -> Tensor:
-        """The number of each combination among those there are, -1 where there is none, (n, k) -> (n,)."""
-        known = self._index[0]
-        everything, place = torch.unique(torch.cat([known, c.to(known)]), dim=0, return_inverse=True)
-        number = torch.full((len(everything),), -1, device=c.device)
-        number[place[: len(known)]] = torch.arange(len(known), device=c.device)
-        return number[place[len(known) :]]
+    def listing(self) -> tuple[Tensor, Tensor]:
+        """The row numbers, and the labels."""
+        return torch.arange(len(self), device=self.c.device)[:, None], self.c
 
     def levels(self, j: int) -> Tensor:
         """The values that some row has."""
@@ -254,7 +276,7 @@ class Table(FactorData):
         return torch.arange(len(self), device=self.x.device)[:, None]
 
 
-class Subset(FactorData):
+class Subset(Listed):
     """Some of the points of other data, in order: a training or a test set."""
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
@@ -275,9 +297,9 @@ class Subset(FactorData):
         """As the whole does."""
         return self.data.labels(points)
 
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
-        """Anywhere in the whole: a pair's second view need not be of the subset."""
-        return self.data.locate(c, rng)
+    def listing(self) -> tuple[Tensor, Tensor]:
+        """The points of the subset alone: what was held out of it is never found."""
+        return self.points, self.labels(self.points)
 
     def levels(self, j: int) -> Tensor:
         """As the whole does."""

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 
@@ -27,19 +28,28 @@ class Original:
     url: str = ""
     size: int | None = None
 
-    def find(self) -> Path | None:
-        """The first place that has it; not yet checked."""
+    def places(self) -> list[Path]:
+        """Where there is a file of that name: in a folder of its own, or directly in a data folder."""
         name = Path(self.file).name
         places = [root / place for root in roots() for place in (self.file, name)]
-        return next((place for place in places if place.is_file()), None)
+        return [place for place in places if place.is_file()]
+
+    def find(self) -> Path | None:
+        """The first place that has it; not yet checked."""
+        return next(iter(self.places()), None)
 
     def path(self) -> Path:
         """Found and whole, or an error that says which of the two it is not."""
-        found = self.find()
-        if found is None:
+        if not self.places():
             raise MissingData(f"{self.file} is not in {' or '.join(map(str, roots()))}")
-        self.check(found)
-        return found
+        for place in self.places():
+            try:
+                self.check(place)
+            except InputError:
+                continue  # damaged, or another dataset's file of the same name: a whole one may be elsewhere
+            return place
+        self.check(self.places()[0])
+        raise AssertionError("unreachable: the check above fails")
 
     def check(self, path: Path) -> None:
         """Refuse a truncated, altered or wrong file by name, with both hashes."""
@@ -60,7 +70,7 @@ class Original:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             _fetch(self.url, part, progress)
-        except (URLError, OSError) as error:
+        except (URLError, OSError, HTTPException) as error:
             have = f"; {plural(part.stat().st_size, 'byte')} are kept and will be resumed" if part.is_file() else ""
             raise InputError(f"{self.url} could not be fetched ({error}){have}") from error
         try:

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from .augment import COMBINATIONS, draw_affine
-from .data import FactorData, Factorial, Subset, Table
+from .data import FactorData, Factorial, Listed, Subset, Table
 from .errors import InputError
 
 
@@ -54,7 +54,7 @@ def augmented(
     dimensions". The copies of one point stand together; `origin`, (n * copies,), says which point they came from.
     """
     columns = [data.column(name) for name in along]
-    if isinstance(data, Factorial | Table) or any(data.factors[j].size is not None for j in columns):
+    if isinstance(_source(data), Factorial | Table) or any(data.factors[j].size is not None for j in columns):
         raise InputError("augmentation along factors needs data that can be rendered at any real value of them")
     points = data.sample(n, rng).repeat_interleave(copies, 0)  # (n * copies, p)
     moves = torch.randn(len(points), len(columns), generator=rng, device=rng.device)
@@ -92,8 +92,10 @@ def pairs(
     Locatello et al. (2020) do. `k="uniform"` draws k from 1, ..., (factors - 1) for each pair; k = 0 gives another
     observation with the same factors.
 
-    A table may lack combinations. Then a pair whose second half is not there is drawn anew, so that pairs follow the
-    rows there are; if a row finds no partner in a hundred tries, an error names it.
+    A table, and a training set that was split off, may lack combinations. Then a pair whose second half is not there
+    is drawn anew, and at last looked for among all rows, so that pairs follow the rows there are and never reach what
+    was held out; a row without a partner is named in an error. Where factors were correlated, x follows the joint
+    distribution; x2 need not, since its changed factors are drawn by themselves.
     """
     a = data.sample(n, rng)
     c = data.labels(a)
@@ -105,15 +107,31 @@ def pairs(
     if k == "uniform" and len(free) < 2:
         raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
     c2, changed = _changed(data, c, free, k, redraw, rng)
-    for _ in range(100):
-        missing = _missing(data, c2)
-        if not missing.any():
-            break
-        c2[missing], changed[missing] = _changed(data, c[missing], free, k, redraw, rng)
-    else:
-        lonely = data.describe(c[_missing(data, c2)][0])
-        raise InputError(f"no row differs from the one with {lonely} in exactly k={k} factors; take another k")
-    return Plan({"x": a, "x2": data.locate(c2, rng)}, {"k": changed})
+    rows = data.data if isinstance(data, Correlated) else data
+    if isinstance(rows, Listed):
+        for _ in range(20):
+            missing = ~rows.has(c2)
+            if not missing.any():
+                break
+            c2[missing], changed[missing] = _changed(data, c[missing], free, k, redraw, rng)
+        for i in (~rows.has(c2)).nonzero()[:, 0].tolist():  # few are left: look through all rows for a partner
+            c2[i], changed[i] = _partner(rows, c[i], free, k, rng)
+    return Plan({"x": a, "x2": rows.locate(c2, rng)}, {"k": changed})
+
+
+def _partner(rows: Listed, c: Tensor, free: list[int], k: int | str, rng: Generator) -> tuple[Tensor, Tensor]:
+    """The factors of a random row that differs from c (k,) in k of the free factors and in no other, and how many."""
+    every = rows.listing()[1]
+    differs = every != c
+    count = differs.sum(1)
+    fixed = [j for j in range(len(c)) if j not in free]
+    fits = ~differs[:, fixed].any(1) & ((count == k) if k != "uniform" else (count > 0) & (count < len(free)))
+    found = fits.nonzero()[:, 0]
+    if len(found) == 0:
+        text = f"no row differs from the one with {rows.describe(c)} in exactly k={k} factors"
+        raise InputError(f"{text} and shares the others; take another k, or other rows")
+    chosen = found[torch.randint(len(found), (1,), generator=rng, device=rng.device)][0]
+    return every[chosen], count[chosen]
 
 
 def _changed(
@@ -147,12 +165,11 @@ def _redrawn(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Gen
     return fresh
 
 
-def _missing(data: FactorData, c: Tensor) -> Tensor:
-    """Which combinations no row has; grids and generators have them all."""
-    table = data
-    while isinstance(table, Subset | Correlated):
-        table = table.data
-    return ~table.has(c) if isinstance(table, Table) else torch.zeros(len(c), dtype=torch.bool, device=c.device)
+def _source(data: FactorData) -> FactorData:
+    """What lies below subsets and correlated views."""
+    while isinstance(data, Subset | Correlated):
+        data = data.data
+    return data
 
 
 class Correlated(FactorData):
@@ -174,10 +191,15 @@ class Correlated(FactorData):
             raise InputError("correlated factors need a grid or a finite sample to resample; freeze the data first")
         c = data.labels(points).long()
         cell = c[:, self._a] * joint.shape[1] + c[:, self._b]  # (rows,)
-        counts = cell.bincount(minlength=joint.numel()).clamp(min=1)
+        counts = cell.bincount(minlength=joint.numel())
+        empty = ((counts == 0) & (self.joint.flatten() > 1e-6)).nonzero()[:, 0]
+        if len(empty):
+            a, b = divmod(int(empty[0]), joint.shape[1])
+            share = float(self.joint.flatten()[empty].sum())
+            names = f"{factors[0]}={a}, {factors[1]}={b}"
+            raise InputError(f"no observation has {names}, where the joint has weight ({share:.0%} of it is lost so)")
+        counts = counts.clamp(min=1)
         self._points, self._weights = points, (self.joint.flatten().double() / counts)[cell]
-        if self._weights.sum() <= 0:
-            raise InputError("no observation lies where the joint distribution has weight")
 
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Resample: the two factors from the joint, everything else as the data have it given them."""
@@ -235,8 +257,17 @@ def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset
         raise InputError("holding out needs finite data: freeze a sample first")
     if not 0 < test < len(points):
         raise InputError(f"{test:,} observations cannot be held out of {len(points):,}")
-    order = torch.randperm(len(points), generator=Generator().manual_seed(seed))
-    return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
+    rng = Generator().manual_seed(seed)
+    units = data.units(points)
+    if units is None:
+        order = torch.randperm(len(points), generator=rng).to(points.device)
+        return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
+    # Whole units, as many as come closest to the wanted number from below.
+    _, unit = torch.unique(units, return_inverse=True)
+    rank = torch.randperm(int(unit.max()) + 1, generator=rng).to(points.device)[unit]
+    size = rank.bincount().cumsum(0)
+    held = rank < int((size <= test).sum())
+    return Subset(data, points[~held]), Subset(data, points[held])
 
 
 class Split(NamedTuple):
@@ -263,6 +294,6 @@ def correlated_split(
     wall, train = 100,000; test = 50,000. Both training sets have the same size.
     """
     rest, held = held_out(data, test, seed)
-    rng = Generator().manual_seed(seed)
+    rng = Generator(rest.points.device).manual_seed(seed)
     dependent = correlated(rest, factors, joint=joint, strength=strength).freeze(train, rng)
     return Split(dependent, rest.freeze(train, rng), held)

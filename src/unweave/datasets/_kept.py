@@ -7,7 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import torch
@@ -45,9 +45,13 @@ class KeptImages(Dataset):
         """The k factors."""
 
     @final
+    def recipe(self) -> dict[str, Any]:
+        return {**super().recipe(), "version": self.version}
+
+    @final
     def path(self) -> Path:
         """Where the images are kept: every recipe, and every version of the scene, has a file of its own."""
-        text = json.dumps({"version": self.version, **self.recipe()}, sort_keys=True)
+        text = json.dumps(self.recipe(), sort_keys=True)
         folder = cache_folder() / kebab(type(self).__name__)
         return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Literal, final
 
 import torch
@@ -65,6 +66,16 @@ class Painted(FactorData):
         own = len(self.grey.factors)
         return self.grey.levels(j) if j < own else self.allowed[j - own]
 
+    def observed(self, limit: int) -> Tensor | None:
+        """Every digit in every allowed painting, where these are few enough."""
+        if len(self.grey) * prod(map(len, self.allowed)) > limit:
+            return None
+        return torch.cartesian_prod(torch.arange(len(self.grey)), *self.allowed)
+
+    def units(self, points: Tensor) -> Tensor | None:
+        """A digit is either trained on or tested on, whatever its colour."""
+        return points[:, 0]
+
     def render(self, points: Tensor) -> Tensor:
         """Paint the rows."""
         flat = points.reshape(-1, points.shape[-1])
@@ -126,7 +137,7 @@ class RotationColoredMNIST(PaintedMNIST):
     paper = "Swap and contrast (Sec. 4.1)"
 
     def load(self) -> FactorData:
-        angle = Factor("angle", len(ANGLES), "ordinal")
+        angle = Factor("angle", len(ANGLES), "ordinal", values=tuple(ANGLES.tolist()))
         return Painted(self.grey(), _inks_and_papers(self.split) | {angle: TURNS[self.split]}, _turned)
 
 

@@ -89,7 +89,8 @@ class GeneratedFaces(KeptImages):
     """number of images"""
 
     def title(self) -> str:
-        return f"faces-{''.join(map(str, self.directions))} (generated)"
+        layers = "" if self.layers == (0, 23) else f", layers {self.layers[0]} to {self.layers[1]}"
+        return f"faces-{'-'.join(map(str, self.directions))} (generated{layers})"
 
     def prepare(self) -> None:
         find_weights()

@@ -47,6 +47,9 @@ class Flowers102(Dataset):
         """The archive, or all its images already cropped to 64 x 64, where that is found."""
         return (*self.files[:2], PACKED if PACKED.find() else self.files[2])
 
+    def title(self) -> str:
+        return "flowers102 (64 px JPEG)" if PACKED.find() else "flowers102"
+
     def load(self) -> FactorData:
         labels_path, split_path, archive = self.paths()
         labels = _matlab(labels_path, "labels")  # (8189,), from 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import colorsys
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import h5py
 import numpy as np
@@ -26,6 +26,7 @@ FACTORS = (
     Factor("shape", 4, "nominal"),
     Factor("orientation", 15, "ordinal"),
 )
+BASIS_VERSION = 1  # of the file in assets
 HUES = torch.tensor([colorsys.hsv_to_rgb(k / 10, 1, 1) for k in range(10)])  # (10, 3)
 
 
@@ -66,6 +67,10 @@ class Shapes3D(Dataset):
 
     def title(self) -> str:
         return "shapes3d" if self._original() else "shapes3d (look-alike)"
+
+    def recipe(self) -> dict[str, Any]:
+        """The look-alike has a version: another basis would be other data."""
+        return super().recipe() | ({} if self._original() else {"basis": BASIS_VERSION})
 
     def _original(self) -> bool:
         return self.source == "original" or (self.source == "auto" and self.complete())
