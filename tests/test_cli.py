@@ -283,7 +283,9 @@ def test_a_fault_in_a_method_is_ours_to_explain_and_debug_shows_it(run, tmp_path
 
 
 def test_python_m_unweave_is_the_same_and_pipes_may_close():
-    command = f"set -o pipefail; {sys.executable} -m unweave fit --help | head -1"
+    command = (
+        f"{sys.executable} -m unweave fit --help | head -1; {sys.executable} -m unweave fit pca mnist --help | head -1"
+    )
     out = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.startswith("usage: unweave fit METHOD DATA")
     assert out.stderr == ""
