@@ -237,6 +237,8 @@ def test_codes_and_factors_from_other_tools(tmp_path):
     (tmp_path / "f.csv").write_text("kind,size\na,1\nb,2\na,3\n")
     table = read_factors(tmp_path / "f.csv")
     assert list(table.columns) == ["kind", "size"]
+    with pytest.raises(InputError, match=r"column 'kind' .* holds no numbers: codes are numbers alone"):
+        read_codes(tmp_path / "f.csv")
     np.save(tmp_path / "z.npy", np.eye(3))
     assert read_codes(tmp_path / "z.npy").shape == (3, 3)
     assert read_factors(tmp_path / "z.npy").shape == (3, 3)

@@ -91,6 +91,10 @@ def test_all_frames_of_the_official_animation_come_out_to_the_pixel(sprites, rea
     latents = torch.from_numpy(np.load(real_data / "real_samples" / "dsprites_gif_latents.npy", allow_pickle=False))
     equal = (sprites.render(latents)[:, 0].numpy() == frames).all((1, 2))
     assert (equal.sum(), len(equal)) == (320, 320)
+    with np.load(real_data / "real_samples" / "dsprites_notebook_images.npz", allow_pickle=False) as notebook:
+        differ = (sprites.render(torch.from_numpy(notebook["lat"]))[:, 0].numpy() != notebook["img"]).sum((1, 2))
+    assert ((differ == 0).sum(), len(differ)) == (41, 43)
+    assert differ.max() <= 2
 
 
 def test_dsprites_fits_into_400_megabytes(sprites):

@@ -1,17 +1,13 @@
 """What the methods find, where the answer is known."""
 
-import io
-import zipfile
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
 
 from unweave import InputError, Method, as_data
-from unweave.datasets import SquaresXC, SquaresXY
+from unweave.datasets import Faces, SquaresXC, SquaresXY
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.methods.linear import excess_kurtosis
 from unweave.metrics import mcc
@@ -147,16 +143,10 @@ def test_a_dataset_can_be_fitted_directly():
 
 def test_real_faces_come_apart_into_their_two_factors(real_data):
     """3,000 images of a face generator, two directions of its latent space (Horan et al., 2021, Sec. 4)."""
-    path = real_data / "faces" / "faces-01.zip"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not in UNWEAVE_DATA")
-    with zipfile.ZipFile(path) as archive:
-        names = sorted(n for n in archive.namelist() if n.endswith(".jpg"))
-        images = np.stack([np.asarray(Image.open(io.BytesIO(archive.read(n)))) for n in names])
-        name = next(n for n in archive.namelist() if n.endswith("factors.npy"))
-        factors = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
-    data = as_data(images)
-    linear, hessian = (mcc(factors, m.fit(data).transform(images)) for m in (LinearICA(), HessianICA()))
+    if not Faces().complete():
+        pytest.skip("faces-01.zip is not in UNWEAVE_DATA")
+    data = Faces().load()
+    linear, hessian = (mcc(data.c, m.fit_transform(data)) for m in (LinearICA(), HessianICA()))
     assert hessian > 0.97 > linear
 
 

@@ -342,3 +342,18 @@ def test_a_class_whose_code_cannot_be_read_has_no_key():
     code += "unweave.Run(unweave.datasets.SquaresXY(), M()).key\n"
     out = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False, timeout=60)
     assert "put it in a file" in out.stderr
+
+
+def test_an_axis_of_tuples_keeps_its_tuples():
+    class Tupled(Method):
+        """Has a setting that is a tuple."""
+
+        parts: tuple[int, ...] = (1,)
+
+        def learn(self, data):
+            self.done_ = 1
+
+        def encode(self, x):
+            return x
+
+    assert [r.method.parts for r in sweep(DATA, Tupled(), parts=[(1, 2), (3, 4)])] == [(1, 2), (3, 4)]

@@ -222,6 +222,10 @@ def read_codes(path: Path) -> np.ndarray:
         _check_exists(path)
         codes = as_array(load_array(path), str(path))
     else:
+        if path.suffix.lower() in TABLES and path.is_file():
+            text = [str(n) for n, kind in read_table(path).dtypes.items() if kind.kind not in "fiu"]
+            if text:
+                raise InputError(f"column {text[0]!r} of {path} holds no numbers: codes are numbers alone")
         x, _ = read(path)
         codes = x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
     check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))

@@ -42,14 +42,15 @@ class Original:
         """Found and whole, or an error that says which of the two it is not."""
         if not self.places():
             raise MissingData(f"{self.file} is not in {' or '.join(map(str, roots()))}")
+        faults = []
         for place in self.places():
             try:
                 self.check(place)
-            except InputError:
-                continue  # damaged, or another dataset's file of the same name: a whole one may be elsewhere
-            return place
-        self.check(self.places()[0])
-        raise AssertionError("unreachable: the check above fails")
+            except InputError as error:
+                faults.append(error)  # damaged, or another dataset's file of that name: a whole one may be elsewhere
+            else:
+                return place
+        raise faults[0]
 
     def check(self, path: Path) -> None:
         """Refuse a truncated, altered or wrong file by name, with both hashes."""

@@ -86,7 +86,7 @@ def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> 
     `data` may also be a catalog name, or the path of your own file.
     """
     data = catalog.dataset(data)
-    grid = ParameterGrid({k: np.asarray(list(v), dtype=object).tolist() for k, v in axes.items()})
+    grid = ParameterGrid({k: list(v) for k, v in axes.items()})
     try:
         return [Run(data, clone(method).set_params(**_python(p))) for p in grid]
     except ValueError as error:

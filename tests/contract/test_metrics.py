@@ -40,8 +40,10 @@ def test_a_perfect_code_is_best_and_a_constant_one_worst(metric, truth, request)
     if metric.facts.truth == "inputs" and truth == "levels":
         pytest.skip("distances on a coarse grid take a handful of values")
     jitter = 1e-3 * np.random.default_rng(1).normal(size=c.shape)
-    # Not all definitions can reach their best value: with accuracies, even the second-best code guesses right at times.
-    assert 0.6 * metric.facts.best < number(metric(c, c + jitter)) <= metric.facts.best + 1e-6
+    perfect = number(metric(c, c + jitter))
+    # With accuracies, as SAP on classes has them, even the second-best code guesses right at times: 1 is out of reach.
+    least = 0.65 if (metric.__name__, truth) == ("sap", "levels") else 0.94
+    assert least < perfect <= metric.facts.best + 1e-6
     constant = number(metric(c, np.ones((N, 3))))
     if metric.facts.worst is None:  # a score that guesses: one of three factors
         assert constant == pytest.approx(1 / 3, abs=0.08)
@@ -56,9 +58,12 @@ def test_noise_scores_less_than_a_perfect_code(metric, factors):
 
 def test_order_sign_and_scale_of_codes_do_not_matter(metric, factors):
     codes = factors + 0.3 * np.random.default_rng(2).normal(size=factors.shape)
-    other = codes[:, [2, 0, 1]] * [-1, 10, 0.1] + [5, 0, -3]
-    # Trees break ties by the order of columns, histograms by the side an edge belongs to.
-    assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=0.02)
+    # IRS weighs each code by how far it moves, so by definition only a common scale leaves it alone.
+    scale = [-10, 10, 10] if metric.__name__ == "irs" else [-1, 10, 0.1]
+    other = codes[:, [2, 0, 1]] * scale + [5, 0, -3]
+    # Trees break ties by the order of columns; everything else is equal to rounding.
+    tolerance = 2e-3 if metric.__name__ == "dci" else 1e-6
+    assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=tolerance)
 
 
 def test_arrays_tensors_and_lists_are_the_same_to_it(metric, factors):
@@ -68,10 +73,11 @@ def test_arrays_tensors_and_lists_are_the_same_to_it(metric, factors):
     assert metric(small.tolist(), (small**3).tolist()) == expected
 
 
-def test_a_dead_code_dimension_is_never_an_error(metric, factors):
-    codes = np.column_stack([factors, np.full(N, 7.0)])
-    value = number(metric(factors, codes))
-    assert (metric.facts.worst or 0) - 0.01 <= value <= metric.facts.best + 0.01
+def test_a_dead_code_dimension_is_never_an_error_and_changes_nothing(metric, factors):
+    value = number(metric(factors, np.column_stack([factors, np.full(N, 7.0)])))
+    # Modularity is a mean over codes, and a code that knows nothing counts as zero: three of four are left.
+    expected = number(metric(factors, factors)) * (0.75 if metric.__name__ == "modularity" else 1)
+    assert value == pytest.approx(expected, abs=1e-3)
 
 
 def test_more_codes_than_factors_and_fewer(metric, factors):

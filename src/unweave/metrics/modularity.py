@@ -15,7 +15,7 @@ from ._tables import BINS, information
 def modularity(factors: Any, codes: Any, *, bins: int = BINS) -> float:
     """One minus the squared information of a code on all but its best factor, relative to that of the best; averaged.
 
-    A code that knows nothing counts as zero. Codes of pure noise score high here: look at the chance level.
+    A code that knows nothing counts as zero. Codes of pure noise score above zero: look at the chance level.
     """
     c, z = checked(factors, codes)
     if c.shape[1] < 2:
