@@ -306,7 +306,7 @@ def test_all_scores_with_chance_and_interval(run):
     code, out, err = run("score", "z.npy", "--factors", "f.npy", "--all", "--chance", "--bootstrap", 3, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert {"mcc", "mig", "dci.completeness", "sap"} <= set(found)
+    assert {"mcc", "mig", "dci[trees].completeness", "sap[r2]", "irs[q100]"} <= set(found)
     assert found["mcc"]["chance"] < 0.2 < found["mcc"]["low"] <= found["mcc"]["high"]
     text = run("score", "z.npy", "--factors", "f.npy", "--metrics", "mcc", "mig", "--chance")[1]
     assert "chance" in text

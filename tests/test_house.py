@@ -24,7 +24,7 @@ ORDER = [
     ["files", "supervision", "nn", "scoring"],
     ["method"],
     ["datasets", "methods", "metrics"],
-    ["catalog"],
+    ["catalog", "explanation"],
     ["study"],
     ["figures"],
     ["report"],

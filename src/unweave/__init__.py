@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import methods as methods
     from . import metrics as metrics
     from .catalog import load as load
+    from .catalog import scorer as scorer
     from .data import (
         Factor as Factor,
     )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .dataset import Dataset as Dataset
     from .datasets.faces import GeneratorManifold as GeneratorManifold
     from .errors import InputError as InputError
+    from .explanation import explain as explain
     from .method import Method as Method
     from .report import write_report as write_report
     from .scoring import metric as metric
@@ -57,6 +59,8 @@ _HOME = {
     "InputError": "errors",
     "Method": "method",
     "load": "catalog",
+    "scorer": "catalog",
+    "explain": "explanation",
     "metric": "scoring",
     "write_report": "report",
 }

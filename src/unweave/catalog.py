@@ -18,7 +18,7 @@ from .discovery import contents
 from .errors import InputError, kebab, unknown
 from .files import OwnData
 from .method import Method, read_config
-from .scoring import Metric
+from .scoring import Metric, Scorer, variants
 
 
 @cache
@@ -57,10 +57,29 @@ def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
     return known[kebab(name)]
 
 
-def find_metrics(names: Iterable[str]) -> dict[str, Metric]:
-    """Metrics by the names that tables give them; your own `mine.py:my_score` is called my-score there."""
-    found = [find(metrics, name) for name in names]
-    return {kebab(scorer.__name__): scorer for scorer in found}
+def find_metrics(names: Iterable[str], *, every: bool = False) -> dict[str, Metric]:
+    """Metrics by the names that tables give them: `dci[gbt]` is one variant, `dci` the default ones, or every one.
+
+    Your own `mine.py:my_score` is called my-score there.
+    """
+    found: dict[str, Metric] = {}
+    for name in names:
+        plain, bracket, variant = name.removesuffix("]").partition("[")
+        found |= variants(find(metrics, plain), variant if bracket else None, every=every)
+    return found
+
+
+def scorer(name: str) -> Scorer:
+    """A metric as a scikit-learn scorer, e.g. GridSearchCV(..., scoring=scorer("dci[trees].disentanglement")).
+
+    Its y are the true factors; `local-isometry` and `unsupervised` need none. Larger is better, as scikit-learn wants
+    it.
+    """
+    plain, _, part = name.partition(".") if ".py:" not in name else (name, "", "")
+    found = find_metrics([plain])
+    if len(found) > 1:
+        raise InputError(f"{plain} stands for {', '.join(found)}: name one of them")
+    return Scorer(next(iter(found.values())), part)
 
 
 def dataset(data: Dataset | str | Path) -> Dataset:

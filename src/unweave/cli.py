@@ -1,4 +1,4 @@
-"""The command `unweave`: demo | fit | score | report | list | data."""
+"""The command `unweave`: demo | fit | score | explain | select | report | list | data."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 
 from . import __version__
 from .cli_data import data
-from .cli_score import score
+from .cli_score import explain, score, select
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
-
-if TYPE_CHECKING:
-    pass
 
 # torch and scikit-learn take seconds to import, so each command imports what it needs when it runs.
 
@@ -54,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def dispatch(args: list[str]) -> None:
     """Find the command and hand over the rest."""
-    commands = {"demo": demo, "fit": fit, "score": score, "report": report, "list": list_, "data": data}
+    commands: dict[str, Callable[[list[str]], None]] = {
+        "demo": demo, "fit": fit, "score": score, "explain": explain, "select": select,
+        "report": report, "list": list_, "data": data,
+    }  # fmt: skip
     if not args or args[0] in ("-h", "--help", "help"):
         say("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
         say("usage: unweave COMMAND ...\n")
@@ -284,7 +284,10 @@ def list_(args: list[str]) -> None:
         {"name": n, "needs": m.needs, "summary": summary(m), "paper": m.paper} for n, m in catalog.methods().items()
     ]
     datasets = [{"name": n, "summary": summary(d), "paper": d.paper} for n, d in catalog.datasets().items()]
-    metrics = [{"name": n, "summary": summary(m), "paper": m.facts.paper} for n, m in catalog.metrics().items()]
+    metrics = [
+        {"name": n, "variants": " ".join(filter(None, m.facts.variants)), "summary": summary(m), "paper": m.facts.paper}
+        for n, m in catalog.metrics().items()
+    ]
     listing = {"methods": methods, "datasets": datasets, "metrics": metrics}
     if options.kind != "all":
         listing = {options.kind: listing[options.kind]}

@@ -172,12 +172,12 @@ def _show(options: Any) -> None:
     from torch import Generator
 
     from .figures.sheet import sheet
+    from .figures.style import save
 
     dataset = options.data
     out = options.out or Path(f"{Path(options.name).stem}.png")
     with progress(quiet=options.json) as notify:
         notify(f"drawing {options.name}")
         figure = sheet(dataset.load(), dataset.title(), Generator().manual_seed(0))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=150)
+        save(figure, out)
     return say_json({"picture": str(out)}) if options.json else say(f"Open {out}: images of {dataset.title()}.")

@@ -1,4 +1,4 @@
-"""The command `unweave score`."""
+"""The commands `unweave score`, `unweave explain` and `unweave select`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from .errors import InputError
-from .terminal import parsed, progress, say_json, say_table, summary
+from .terminal import parsed, progress, say, say_json, say_table, summary
 
 if TYPE_CHECKING:
     from .scoring import Metric
@@ -28,9 +28,9 @@ class Score:
     inputs: Path | None = None
     """file or image folder with the observations, for scores that need no factors (local-isometry)"""
     metrics: tuple[str, ...] = ()
-    """scores to compute (default: all that the given files allow)"""
+    """scores to compute, e.g. mig 'dci[gbt]' (default: all that the given files allow, each in its usual variant)"""
     all: bool = False
-    """all of them, whatever --metrics says"""
+    """all of them in all variants, whatever --metrics says; only the slow variants must be named"""
     chance: bool = False
     """also what the same codes score when shuffled against the factors"""
     bootstrap: int = 0
@@ -46,21 +46,27 @@ def score(args: list[str]) -> None:
     from .files import read_codes
     from .study import read_run
 
-    scorers = catalog.find_metrics(catalog.metrics() if options.all or not options.metrics else options.metrics)
-    is_run = (options.codes / "run.json").is_file()
-    if options.codes.is_dir() and not is_run:
-        raise InputError(f"{options.codes} is not a run folder (it has no run.json)")
+    names = catalog.metrics() if options.all or not options.metrics else options.metrics
+    scorers = catalog.find_metrics(names, every=options.all)
+    is_run = _is_run(options.codes)
     with progress(quiet=options.json) as notify:
         notify(f"scoring {options.codes}")
-        if is_run and options.factors is None and options.inputs is None:
+        if is_run and options.factors is None and options.inputs is None and not (options.chance or options.bootstrap):
             found = {name: {"value": value} for name, value in _of_run(options, list(scorers)).items()}
         else:
             codes = read_run(options.codes).codes if is_run else read_codes(options.codes)
             found = score_files(codes, options, scorers, notify)
     if options.json:
-        plain = options.chance or options.bootstrap
-        return say_json(found if plain else {name: row["value"] for name, row in found.items()})
+        more = options.chance or options.bootstrap
+        return say_json(found if more else {name: row["value"] for name, row in found.items()})
     return _say_scores(found, scorers, str(options.codes))
+
+
+def _is_run(path: Path) -> bool:
+    is_run = (path / "run.json").is_file()
+    if path.is_dir() and not is_run:
+        raise InputError(f"{path} is not a run folder (it has no run.json)")
+    return is_run
 
 
 def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], title: str) -> None:
@@ -91,36 +97,23 @@ def score_files(
     codes: Any, options: Score, scorers: dict[str, Metric], notify: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
     """Every score that the files at hand allow: its value and, if asked for, its chance level and interval."""
-    from .data import as_data
-    from .files import read, read_factors
-    from .scoring import checked
-    from .study import measured
+    from .scoring import scored
 
     if options.factors is None and options.inputs is None:
         raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
-    table = None if options.factors is None else read_factors(options.factors)
-    coded: Any = None if table is None else as_data(table.iloc[:, :0].assign(rows=0), table)
-    inputs = None if options.inputs is None else read(options.inputs)[0]
-    # Once for all scores: a mistake in the files themselves is said once, and ends it.
-    if coded is not None:
-        checked(coded.c, codes)
-    if inputs is not None:
-        checked(inputs, codes, what="inputs")
+    truth = _truths(options, codes)
     found: dict[str, dict[str, float]] = {}
+    insist = bool(options.metrics) and not options.all
     for name, scorer in scorers.items():
-        truth: Any = inputs
-        if scorer.facts.truth == "factors":
-            fit = [j for j, f in enumerate(coded.factors if coded else ()) if f.kind in scorer.facts.kinds]
-            truth = measured(coded.c, coded.factors, fit) if fit else None
-        if truth is None and options.metrics and not options.all:
-            raise InputError(f"{name} needs --{scorer.facts.truth} FILE, with values that can be put in order")
-        if truth is None:
+        if not truth.has(scorer):
+            if insist:
+                raise InputError(_lacking(name, scorer))
             continue
         notify(f"scoring {options.codes}: {name}")
         try:
-            found |= _scored(name, scorer, truth, codes, options)
+            found |= scored(name, scorer, truth.of(scorer), codes, chance=options.chance, bootstrap=options.bootstrap)
         except InputError as error:
-            if options.metrics and not options.all:
+            if insist:
                 raise
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
     if not found:
@@ -128,14 +121,132 @@ def score_files(
     return found
 
 
-def _scored(name: str, scorer: Metric, truth: Any, codes: Any, options: Score) -> dict[str, dict[str, float]]:
-    from .scoring import chance_level, interval, numbers
+def _lacking(name: str, scorer: Metric) -> str:
+    """Why a score cannot be had from the files."""
+    return {
+        "labels": f"{name} wants a classifier's predictions: call unweave.metrics on them",
+        "runs": f"{name} compares runs: unweave select RUNS",
+    }.get(scorer.facts.truth, f"{name} needs --{scorer.facts.truth} FILE, with values that can be put in order")
 
-    base = chance_level(scorer, truth, codes) if options.chance else {}
-    bounds = interval(scorer, truth, codes, repeats=options.bootstrap) if options.bootstrap else {}
-    found = {}
-    for part, value in numbers(scorer(truth, codes)).items():
-        row = {"value": value} | ({"chance": base[part]} if options.chance else {})
-        row |= dict(zip(("low", "high"), bounds[part], strict=True)) if options.bootstrap else {}
-        found[f"{name}.{part}" if part else name] = row
-    return found
+
+def _truths(options: Score, codes: Any) -> Any:
+    """What the files know; a mistake in the files themselves is said once, and ends it."""
+    import torch
+
+    from .files import read
+    from .scoring import checked
+    from .study import Truths
+
+    coded = None if options.factors is None else _read_factors(options.factors)
+    inputs = None if options.inputs is None else read(options.inputs)[0]
+    if coded is not None:
+        checked(coded.c, codes)
+    if inputs is not None:
+        checked(inputs, codes, what="inputs")
+    c = torch.zeros(len(codes), 0) if coded is None else coded.c
+    return Truths(inputs, c, () if coded is None else coded.factors)
+
+
+def _read_factors(path: Path) -> Any:
+    """A file of factors, with their names and kinds."""
+    from .data import as_data
+    from .files import read_factors
+
+    table = read_factors(path)
+    return as_data(table.iloc[:, :0].assign(rows=0), table)
+
+
+# explain --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Explain:
+    """Say why scores are low: which codes are dead, doubled or mixed, which factors are split or missing."""
+
+    codes: tyro.conf.Positional[Path]
+    """a run folder, or a file of codes, one row per sample (.npy .npz .csv .parquet)"""
+    factors: Path | None = None
+    """file with the true factors, one row per sample, in the same order (a run knows its own)"""
+    out: Path = Path("explain.svg")
+    """the figure to write: factor-code information and importance (.svg .png .pdf)"""
+    json: bool = False
+    """print findings and matrices as JSON"""
+
+
+def explain(args: list[str]) -> None:
+    """say why a score is low: unweave explain codes.npy --factors factors.csv"""
+    options = parsed(Explain, prog="unweave explain", args=args)
+    if options.out.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise InputError(f"{options.out}: figures are written as .svg, .png or .pdf")
+    from .explanation import explain as explained
+    from .figures.matrices import matrices
+    from .figures.style import save
+
+    with progress(quiet=options.json) as notify:
+        notify(f"looking at {options.codes}")
+        values, codes, names = _known_codes(options)
+        found = explained(values, codes, names=names)
+        save(matrices(found), options.out)
+    if options.json:
+        told, importance = found.told.tolist(), found.importance.tolist()
+        return say_json({"factors": names, "findings": found.findings, "information": told, "importance": importance})
+    for finding in found.findings:
+        say(f"- {finding}")
+    return say(f"The factor-code matrices are drawn in {options.out}.")
+
+
+def _known_codes(options: Explain) -> tuple[Any, Any, list[str]]:
+    """Factors (n, k), codes (n, d), and the factors' names."""
+    from .files import read_codes
+    from .study import read_run
+
+    run = read_run(options.codes) if _is_run(options.codes) else None
+    codes = read_codes(options.codes) if run is None else run.codes
+    if options.factors is not None:
+        coded = _read_factors(options.factors)
+        return coded.c, codes, [f.name for f in coded.factors]
+    kept = [j for j, f in enumerate(run.factors) if not f.noise] if run is not None else []
+    if run is None or not kept:
+        raise InputError(f"which factors should {options.codes} be compared with? give --factors FILE")
+    return run.truth[:, kept], codes, [run.factors[j].name for j in kept]
+
+
+# select ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Select:
+    """Rank runs on the same data without any labels: good codes agree with each other (UDR, ModelCentrality)."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """run folders, or folders that hold runs; five or more make sense"""
+    json: bool = False
+    """print the table as JSON"""
+
+
+def select(args: list[str]) -> None:
+    """rank runs without labels, by how well their codes agree: unweave select runs/"""
+    options = parsed(Select, prog="unweave select", args=args)
+    if not options.runs:
+        raise InputError("name run folders, or a folder that holds runs: unweave select runs/")
+    from .metrics.selection import model_centrality, udr
+    from .study import find_runs, read_run
+
+    with progress(quiet=options.json) as notify:
+        notify("reading runs")
+        runs = [read_run(folder) for folder in find_runs(options.runs)]
+        if len({run.env["data"]["sha256"] for run in runs}) > 1:
+            titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
+            raise InputError(f"these runs were evaluated on different observations ({titles}): select among equals")
+        codes = [run.codes for run in runs]
+        notify(f"comparing {len(runs)} runs")
+        columns = {"udr": udr(codes), "model-centrality": model_centrality(codes)}
+    order = sorted(range(len(runs)), key=lambda i: -columns["udr"][i])
+    table = [
+        {"run": str(runs[i].folder), "method": runs[i].recipe["method"]["name"]}
+        | {name: round(float(column[i]), 4) for name, column in columns.items()}
+        for i in order
+    ]
+    if options.json:
+        return say_json(table)
+    return say_table(list(table[0]), [[str(v) for v in row.values()] for row in table], "most trusted first; 1 is best")

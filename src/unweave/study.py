@@ -30,8 +30,9 @@ from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab, plural
 from .method import Method, read_config
+from .metrics import prepared
 from .metrics.local_isometry import near_pairs
-from .scoring import Metric, numbers
+from .scoring import Metric, column, numbers
 from .storage import plain, read_json, whole_folder, write_json, write_whole
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
@@ -141,13 +142,13 @@ def score(
 ) -> dict[str, float | None]:
     """Every metric, None where the data do not allow it; one that returns several numbers gives several columns."""
     scores: dict[str, float | None] = {}
+    truth = Truths(draw.x, draw.c, factors)
     for name, scorer in scorers.items():
-        fit = [j for j, f in enumerate(factors) if f.kind in scorer.facts.kinds and not f.noise]
-        if scorer.facts.truth == "factors" and not fit:
+        if not truth.has(scorer):
             scores[name] = None  # no labels, or none of the kind that the metric is made for
             continue
         try:
-            value = scorer(draw.x if scorer.facts.truth == "inputs" else measured(draw.c, factors, fit), codes)
+            value = scorer(truth.of(scorer), codes)
         except ValueError as error:
             # A score that cannot be had must not cost the model that was learned.
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
@@ -157,15 +158,35 @@ def score(
     return scores
 
 
-def measured(c: Tensor, factors: Sequence[Factor], columns: list[int]) -> Tensor:
-    """Some factors as the values they stand for, (n, k) -> (n, columns)."""
-    return torch.stack([factors[j].measured(c[:, j]) for j in columns], 1)
+class Truths:
+    """What each metric is to be told of the observations; the factors are prepared once for all that share them."""
+
+    def __init__(self, x: Any, c: Tensor, factors: Sequence[Factor]) -> None:
+        self.x, self.c, self.factors = x, c, factors
+        self._prepared: dict[tuple[int, ...], Any] = {}
+
+    def has(self, scorer: Metric) -> bool:
+        """Whether the data have what the metric asks for."""
+        have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(scorer))}
+        return have.get(scorer.facts.truth, False)
+
+    def of(self, scorer: Metric) -> Any:
+        """The observations, nothing, or the factors of the kinds that it is made for, as what they stand for."""
+        if scorer.facts.truth != "factors":
+            return self.x if scorer.facts.truth == "inputs" else None
+        columns = self._columns(scorer)
+        if columns not in self._prepared:
+            values = [self.factors[j].measured(self.c[:, j]) for j in columns]
+            self._prepared[columns] = prepared(torch.stack(values, 1))
+        return self._prepared[columns]
+
+    def _columns(self, scorer: Metric) -> tuple[int, ...]:
+        return tuple(j for j, f in enumerate(self.factors) if f.kind in scorer.facts.kinds and not f.noise)
 
 
 def flatten(name: str, value: Any) -> dict[str, float | None]:
     """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ...; JSON has no NaN."""
-    parts = {f"{name}.{part}" if part else name: v for part, v in numbers(value).items()}
-    return {column: v if np.isfinite(v) else None for column, v in parts.items()}
+    return {column(name, part): v if np.isfinite(v) else None for part, v in numbers(value).items()}
 
 
 def rows(folders: Iterable[Path]) -> pd.DataFrame:

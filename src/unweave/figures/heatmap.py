@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from ..data import Factor
 from ..metrics.mcc import correlations
+from .matrices import cells
 from .style import panels
 
 
@@ -19,13 +20,6 @@ def heatmap(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> 
         return None
     r = np.abs(correlations(truth[:, rows], codes))  # (k, d)
     figure, (axis,) = panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
-    picture = axis.imshow(r, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    for (i, j), value in np.ndenumerate(r):
-        if r.size <= 100:
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
-    axis.set_xticks(range(r.shape[1]), [f"code {j + 1}" for j in range(r.shape[1])])
-    axis.set_yticks(range(len(rows)), [factors[j].name for j in rows])
-    axis.spines[:].set_visible(False)
+    cells(axis, r, [factors[j].name for j in rows])
     axis.set_title("|correlation|")
-    figure.colorbar(picture, ax=axis)
     return figure

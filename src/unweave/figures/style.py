@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from ..storage import whole_file
 
 RC: Any = {
     "font.size": 10,
@@ -26,6 +29,13 @@ def panels(count: int, *, width: float = 2.95, height: float = 2.8) -> tuple[Fig
         figure = Figure(figsize=(width * count, height), layout="constrained")
         axes = figure.subplots(1, count, squeeze=False)[0]
     return figure, list(axes)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Into a file, by its ending, which is there whole or not at all; the same figure is the same file."""
+    no_date: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
+    with mpl.rc_context(RC), whole_file(path) as file:
+        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=150, metadata=no_date)
 
 
 def data_uri(figure: Figure) -> str:

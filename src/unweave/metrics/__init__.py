@@ -1,12 +1,18 @@
 """One file per metric: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch."""
 
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from sklearn.utils.parallel import Parallel, delayed
 
 from ..discovery import contents
-from ..errors import kebab
-from ..scoring import chance_level, interval, numbers
+from ..errors import InputError
+from ..scoring import Metric, as_matrix, column, numbers, same_rows, scored, variants
+from ._tables import Known, known
 
 globals().update(contents(__name__, lambda o: hasattr(o, "facts")))
 
@@ -15,21 +21,59 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
+def prepared(factors: Any) -> Known:
+    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array."""
+    return factors if isinstance(factors, Known) else known(factors, np.zeros((len(factors), 1)))[0]
+
+
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
     """Every score that needs factors, one row each: value, best, and on request the chance level and an interval.
 
-    The chance level is the score of the same codes, shuffled; the interval holds 95 % of `bootstrap` resamples.
+    A score that cannot be had of these data is left out, with a warning that says why. Variants go by their names,
+    `sap[svm]`, `sap[r2]`; slow ones (`dci[gbt]`) are left out. The chance level is the score of the same codes,
+    shuffled; the interval holds 95 % of `bootstrap` resamples.
     """
-    rows: dict[str, dict[str, float]] = {}
-    found = contents(__name__, lambda o: hasattr(o, "facts"))
-    for name, scorer in sorted(found.items()):
-        if scorer.facts.truth != "factors":
-            continue
-        base = chance_level(scorer, factors, codes, seed=seed) if chance else {}
-        bounds = interval(scorer, factors, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
-        for part, value in numbers(scorer(factors, codes)).items():
-            row = {"value": value, "best": scorer.facts.best}
-            row |= {"chance": base[part]} if chance else {}
-            row |= dict(zip(("low", "high"), bounds[part], strict=True)) if bootstrap else {}
-            rows[kebab(name) + (f".{part}" if part else "")] = row
-    return pd.DataFrame(rows).T
+    truth = prepared(factors)
+    found: dict[str, dict[str, float]] = {}
+    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
+    for name, scorer in _scorers().items():
+        with _told(name):
+            found |= scored(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
+    return pd.DataFrame(found).T
+
+
+def score_many(
+    factors: Any, codes: Mapping[str, Any], *, metrics: Mapping[str, Metric] | None = None, n_jobs: int | None = None
+) -> pd.DataFrame:
+    """Many codes of the same observations, one row each, one column per score; what the factors decide is done once.
+
+    `n_jobs` processes share the work, as in scikit-learn: -1 for all cores.
+    """
+    truth, scorers = prepared(factors), dict(metrics or _scorers())
+    rows = Parallel(n_jobs=n_jobs)(delayed(_row)(scorers, truth, z) for z in codes.values())
+    return pd.DataFrame(list(rows), index=list(codes))
+
+
+def _row(scorers: Mapping[str, Metric], truth: Known, codes: Any) -> dict[str, float]:
+    row: dict[str, float] = {}
+    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
+    for name, scorer in scorers.items():
+        with _told(name):
+            row |= {column(name, part): v for part, v in numbers(scorer(truth, codes)).items()}
+    return row
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """A score that cannot be had must not cost the others."""
+    try:
+        yield
+    except InputError as error:
+        warnings.warn(f"{name} was not computed: {error}", stacklevel=4)
+
+
+def _scorers() -> dict[str, Metric]:
+    """Every metric that compares codes with factors, in all variants but the slow ones."""
+    found = sorted(contents(__name__, lambda o: hasattr(o, "facts")).items())
+    usable = [scorer for _, scorer in found if scorer.facts.truth == "factors"]
+    return {name: variant for scorer in usable for name, variant in variants(scorer, every=True).items()}

@@ -1,14 +1,72 @@
-"""What metrics share: classes, histograms, mutual information, training and test rows."""
+"""What metrics share: the factors, checked once, with classes, groups and bins; mutual information; training rows."""
 
 from __future__ import annotations
 
+from functools import cache, cached_property
+from typing import Any
+
 import numpy as np
-from sklearn.metrics import mutual_info_score
 
 from ..errors import InputError
+from ..scoring import as_matrix, checked, same_rows
 
 BINS = 20  # of a histogram, the field's convention
 MOST_CLASSES = 100  # a factor with more values, or with fractions, counts as continuous
+
+
+class Known:
+    """True factors, checked once, and what metrics derive from them, worked out once however many codes are scored."""
+
+    def __init__(self, factors: np.ndarray) -> None:
+        self.c = factors  # (n, k)
+        self.binned, self.entropies = cache(self._binned), cache(self._entropies)
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The factors as they are, for whoever wants plain numbers."""
+        return np.array(self.c, dtype=dtype, copy=copy)
+
+    def __getstate__(self) -> np.ndarray:
+        """What another process is sent: the factors alone."""
+        return self.c
+
+    def __setstate__(self, factors: np.ndarray) -> None:
+        Known.__init__(self, factors)
+
+    @property
+    def count(self) -> int:
+        """How many factors there are."""
+        return int(self.c.shape[1])
+
+    @cached_property
+    def classes(self) -> list[np.ndarray]:
+        """Each factor as classes 0, 1, ..., (n,)."""
+        return [classes(column) for column in self.c.T]
+
+    @cached_property
+    def groups(self) -> list[list[np.ndarray]]:
+        """For each factor the row numbers of each of its classes."""
+        return [np.split(np.argsort(y, kind="stable"), np.cumsum(np.bincount(y))[:-1]) for y in self.classes]
+
+    def _binned(self, bins: int) -> list[np.ndarray]:
+        """Each factor as whole numbers for a histogram: not binned again where it is discrete."""
+        return [classes(c) if is_discrete(c) else histogram(c, bins) for c in self.c.T]
+
+    def _entropies(self, bins: int) -> np.ndarray:
+        """The entropy of every factor, in nats, (k,)."""
+        return np.array([_entropy(np.bincount(f)) for f in self.binned(bins)])
+
+
+def known(factors: Any, codes: Any) -> tuple[Known, np.ndarray]:
+    """The factors, with what was worked out for them before if that is what is given, and the codes, (n, d)."""
+    if isinstance(factors, Known):
+        z = as_matrix(codes, "codes")
+        same_rows(factors.c, z, "factors")
+        return factors, z
+    c, z = checked(factors, codes)
+    return Known(c), z
 
 
 def is_discrete(column: np.ndarray) -> bool:
@@ -30,20 +88,23 @@ def classes(column: np.ndarray, bins: int = BINS) -> np.ndarray:
     return np.digitize(column, edges)
 
 
-def information(c: np.ndarray, z: np.ndarray, bins: int = BINS) -> np.ndarray:
-    """Mutual information of every factor with every code, in nats, (n, k), (n, d) -> (k, d).
-
-    Codes by histogram; factors are not binned again where they are discrete.
-    """
-    factors = [column if is_discrete(column) else histogram(column, bins) for column in c.T]
+def information(c: Known, z: np.ndarray, bins: int = BINS) -> np.ndarray:
+    """Mutual information of every factor with every code, in nats, (k, d); codes by histogram."""
     codes = [histogram(column, bins) for column in z.T]
-    return np.array([[mutual_info_score(f, code) for code in codes] for f in factors])
+    return np.array([[mutual_information(f, code) for code in codes] for f in c.binned(bins)])
 
 
-def entropies(c: np.ndarray, bins: int = BINS) -> np.ndarray:
-    """The entropy of every factor, in nats, (n, k) -> (k,)."""
-    factors = [column if is_discrete(column) else histogram(column, bins) for column in c.T]
-    return np.array([mutual_info_score(f, f) for f in factors])
+def mutual_information(a: np.ndarray, b: np.ndarray) -> float:
+    """Of two columns of small whole numbers, in nats: H(a) + H(b) - H(a, b), from one table of counts."""
+    width = int(b.max()) + 1
+    joint = np.bincount(a * width + b, minlength=(int(a.max()) + 1) * width).reshape(-1, width)
+    return max(_entropy(joint.sum(1)) + _entropy(joint.sum(0)) - _entropy(joint), 0.0)
+
+
+def _entropy(counts: np.ndarray) -> float:
+    """In nats, of a histogram."""
+    p = counts[counts > 0] / counts.sum()
+    return float(-(p * np.log(p)).sum())
 
 
 def train_and_test(n: int, share: float, seed: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -9,28 +9,38 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from ..data import FactorData
 from ..errors import InputError
-from ..scoring import checked, metric
-from ._tables import alive, classes
-from .factor_vae_score import fixed_groups
+from ..scoring import metric
+from ._fixed import shared
+from ._tables import alive, known
+from .factor_vae_score import large_groups
 
 
 @metric(paper="Higgins et al. (2017), Sec. 3", worst=None)
 def beta_vae_score(factors: Any, codes: Any, *, points: int = 1_000, pairs: int = 64, seed: int = 0) -> float:
     """Accuracy of telling the shared factor from the mean absolute difference of codes over pairs that share it.
 
-    From a table, by grouping: both rows of a pair have the same value of the factor. Half of the points train the
-    classifier, the other half test it. A constant code guesses: one over the number of factors.
+    From a table, by grouping: both rows of a pair have the same value of the factor. From `FactorData` in place of the
+    factors and a fitted method in place of the codes: pairs are drawn with the factor held fixed, as in the paper. Half
+    of the points train the classifier, the other half test it. A constant code guesses: one over the number of factors.
     """
-    c, z = checked(factors, codes)
-    if c.shape[1] < 2:
-        raise InputError("the BetaVAE score tells factors apart, and there is one only")
-    rng = np.random.default_rng(seed)
-    living = alive(z)
-    z = z[:, living] / z[:, living].std(0) if living.any() else np.zeros((len(z), 1))
-    groups = [fixed_groups(classes(column), 2 * pairs) for column in c.T]
-    factor = rng.integers(c.shape[1], size=points)
-    x = np.array([_difference(groups[j], z, pairs, rng) for j in factor])
+    if isinstance(factors, FactorData):
+        drawn = shared(factors, codes, votes=points, sets=pairs, size=2, seed=seed)
+        gaps = np.abs(drawn.codes[:, :, 0] - drawn.codes[:, :, 1]).mean(1)  # (points, d)
+        x, factor = gaps / np.where(drawn.spread > 0, drawn.spread, 1), drawn.factor
+    else:
+        c, z = known(factors, codes)
+        if c.count < 2:
+            raise InputError("the BetaVAE score tells factors apart, and there is one only")
+        rng = np.random.default_rng(seed)
+        living = alive(z)
+        z = z[:, living] / z[:, living].std(0) if living.any() else np.zeros((len(z), 1))
+        groups = [large_groups(rows, 2 * pairs) for rows in c.groups]
+        factor = rng.integers(c.count, size=points)
+        x = np.zeros((points, z.shape[1]))
+        for j, rows in enumerate(groups):
+            x[factor == j] = _differences(rows, z, int((factor == j).sum()), pairs, rng)
     half = points // 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -38,7 +48,13 @@ def beta_vae_score(factors: Any, codes: Any, *, points: int = 1_000, pairs: int 
     return float(model.score(x[half:], factor[half:]))
 
 
-def _difference(groups: list[np.ndarray], z: np.ndarray, pairs: int, rng: np.random.Generator) -> np.ndarray:
-    rows = [rng.choice(groups[g], 2) for g in rng.integers(len(groups), size=pairs)]
-    first, second = np.array(rows).T
-    return np.abs(z[first] - z[second]).mean(0)
+def _differences(
+    groups: list[np.ndarray], z: np.ndarray, points: int, pairs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """For each point, the mean absolute difference of codes over pairs of rows of the same group, (points, d)."""
+    rows, sizes = np.concatenate(groups), np.array([len(group) for group in groups])
+    start = np.cumsum(sizes) - sizes
+    group = rng.integers(len(groups), size=(points, pairs, 1))
+    place = start[group] + (rng.random((points, pairs, 2)) * sizes[group]).astype(int)
+    first, second = np.moveaxis(rows[place], -1, 0)  # (points, pairs) each
+    return np.asarray(np.abs(z[first] - z[second]).mean(1))

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from ..scoring import checked, metric
-from ._tables import check_trainable, classes, train_and_test
+from ..scoring import metric
+from ._tables import check_trainable, known, train_and_test
 
 
 @metric(paper="Ridgeway and Mozer (2018), Sec. 3", worst=0.5)
@@ -22,10 +22,10 @@ def explicitness(factors: Any, codes: Any, *, train: float = 2 / 3, seed: int | 
     Measured on rows that were not trained on; 0.5 is chance. A value that those rows lack, or that they all have, has
     no curve and is left out.
     """
-    c, z = checked(factors, codes)
+    c, z = known(factors, codes)
     learn, test = train_and_test(len(c), train, seed)
     z = StandardScaler().fit(z[learn]).transform(z)
-    return float(np.mean([_area(classes(f), j, z, learn, test) for j, f in enumerate(c.T)]))
+    return float(np.mean([_area(y, j, z, learn, test) for j, y in enumerate(c.classes)]))
 
 
 def _area(y: np.ndarray, j: int, z: np.ndarray, learn: np.ndarray, test: np.ndarray) -> float:

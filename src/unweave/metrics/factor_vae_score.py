@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data import FactorData
 from ..errors import InputError
-from ..scoring import checked, metric
-from ._tables import alive, classes
+from ..scoring import metric
+from ._fixed import shared
+from ._tables import alive, known
 
 
 class FactorVAEScore(NamedTuple):
@@ -24,35 +26,47 @@ def factor_vae_score(
 ) -> FactorVAEScore:
     """Accuracy of telling which factor was held fixed from the code that varied least, relative to its variance.
 
-    From a table, by grouping: a vote takes up to `batch` rows that share a value of a factor. Half of the votes train
-    the majority rule, the other half test it. Codes with a standard deviation below `prune` take no part: 0 leaves out
-    dead ones only, 0.05 is what the reference study uses for codes with a standard normal prior.
+    From a table, by grouping: a vote takes up to `batch` rows that share a value of a factor. From `FactorData` in
+    place of the factors and a fitted method in place of the codes, as in the paper: a vote draws `batch` observations
+    with the factor held fixed. Half of the votes train the majority rule, the other half test it. Codes with a standard
+    deviation below `prune` take no part: 0 leaves out dead ones only, 0.05 is what the reference study uses for codes
+    with a standard normal prior.
     """
-    c, z = checked(factors, codes)
-    rng = np.random.default_rng(seed)
-    living = alive(z) & (z.std(0) >= prune)
+    if isinstance(factors, FactorData):
+        drawn = shared(factors, codes, votes=votes, sets=1, size=batch, seed=seed)
+        living = (drawn.spread >= prune) & (drawn.spread > 0)
+        variances, factor = drawn.codes[:, 0, :, living].var(-1).T / drawn.spread[living] ** 2, drawn.factor
+    else:
+        c, z = known(factors, codes)
+        rng = np.random.default_rng(seed)
+        living = alive(z) & (z.std(0) >= prune)
+        z = z[:, living] / z[:, living].std(0)
+        groups = [large_groups(rows, batch) for rows in c.groups]
+        factor = rng.integers(c.count, size=votes)
+        variances = np.array([_variances(groups[j], z, batch, rng) for j in factor])
     if not living.any():
         return FactorVAEScore(0.0, 0)
-    z = z[:, living] / z[:, living].std(0)
-    groups = [fixed_groups(classes(column), batch) for column in c.T]
-    factor = rng.integers(c.shape[1], size=votes)
-    still = np.array([_stillest(groups[j], z, batch, rng) for j in factor])
-    table = np.zeros((z.shape[1], c.shape[1]))
-    np.add.at(table, (still[: votes // 2], factor[: votes // 2]), 1)
+    return FactorVAEScore(_majority(variances.argmin(1), factor), int(living.sum()))
+
+
+def _majority(still: np.ndarray, factor: np.ndarray) -> float:
+    """How often a code's most frequent factor is right: learned from the first half, tested on the second."""
+    half = len(still) // 2
+    table = np.zeros((still.max() + 1, factor.max() + 1))
+    np.add.at(table, (still[:half], factor[:half]), 1)
     rule = table.argmax(1)  # the factor that a code stands for
-    return FactorVAEScore(float(np.mean(rule[still[votes // 2 :]] == factor[votes // 2 :])), int(living.sum()))
+    return float(np.mean(rule[still[half:]] == factor[half:]))
 
 
-def fixed_groups(factor: np.ndarray, wanted: int) -> list[np.ndarray]:
-    """The rows of each value of a factor, where there are enough of them to have a variance worth the name."""
-    groups = [np.flatnonzero(factor == value) for value in np.unique(factor)]
+def large_groups(groups: list[np.ndarray], wanted: int) -> list[np.ndarray]:
+    """The groups of rows of equal factor that are large enough to have a variance worth the name."""
     large = [rows for rows in groups if len(rows) >= min(wanted, 8)]
     if not large:
         raise InputError("no value of a factor has eight rows or more: give more samples")
     return large
 
 
-def _stillest(groups: list[np.ndarray], z: np.ndarray, batch: int, rng: np.random.Generator) -> int:
+def _variances(groups: list[np.ndarray], z: np.ndarray, batch: int, rng: np.random.Generator) -> np.ndarray:
     rows = groups[rng.integers(len(groups))]
     chosen = rng.choice(rows, min(batch, len(rows)), replace=False)
-    return int(z[chosen].var(0).argmin())
+    return np.asarray(z[chosen].var(0))

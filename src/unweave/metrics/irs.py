@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..scoring import checked, metric
-from ._tables import alive, classes
+from ..scoring import metric
+from ._tables import alive, known
 
 
-@metric(paper="Suter, Miladinovic, Schoelkopf and Bauer (2019)")
+@metric(
+    paper="Suter, Miladinovic, Schoelkopf and Bauer (2019)",
+    variants={"q99": {"quantile": 0.99}, "q100": {"quantile": 1.0}},
+    default=("q99", "q100"),
+)
 def irs(factors: Any, codes: Any, *, quantile: float = 0.99) -> float:
     """How little a code moves while its own factor is held fixed and all others change; large codes weigh more.
 
@@ -20,16 +24,16 @@ def irs(factors: Any, codes: Any, *, quantile: float = 0.99) -> float:
     """
     if not 0 < quantile <= 1:
         raise InputError(f"quantile={quantile}: wanted more than 0, at most 1")
-    c, z = checked(factors, codes)
+    c, z = known(factors, codes)
     z = z[:, alive(z)]
     if z.shape[1] == 0:
         return 0.0
     most = np.abs(z - z.mean(0)).max(0)  # (d,)
-    moved = np.stack([_within(classes(column), z, quantile) for column in c.T], 1) / most[:, None]  # (d, k)
+    moved = np.stack([_within(rows, z, quantile) for rows in c.groups], 1) / most[:, None]  # (d, k)
     return float(np.average((1 - moved).max(1), weights=most))
 
 
-def _within(factor: np.ndarray, z: np.ndarray, quantile: float) -> np.ndarray:
+def _within(rows: list[np.ndarray], z: np.ndarray, quantile: float) -> np.ndarray:
     """How far codes stray from their mean while the factor has one value, averaged over its values, (d,)."""
-    groups = [z[factor == value] for value in np.unique(factor)]
+    groups = [z[same] for same in rows]
     return np.mean([np.quantile(np.abs(group - group.mean(0)), quantile, axis=0) for group in groups], 0)

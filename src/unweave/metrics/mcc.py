@@ -9,20 +9,25 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from ..errors import InputError
-from ..scoring import checked, metric
+from ..scoring import metric
+from ._tables import known
 
 
-@metric(paper="Hyvarinen and Morioka (2016)", kinds=("ordinal", "circular", "real"))
+@metric(
+    paper="Hyvarinen and Morioka (2016)",
+    kinds=("ordinal", "circular", "real"),
+    variants={"": {}, "spearman": {"correlation": "spearman"}},
+)
 def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"] = "pearson") -> float:
     """Mean |correlation| of each factor with its own code, under the best one-to-one match of codes to factors.
 
     The match is the Hungarian method's. A factor that is left without a code, because there are fewer codes than
     factors, counts as zero; so does a code that never changes. 1 is best.
     """
-    c, z = checked(factors, codes)
-    r = np.abs(correlations(c, z, correlation))
+    c, z = known(factors, codes)
+    r = np.abs(correlations(c.c, z, correlation))
     rows, columns = linear_sum_assignment(-r)
-    return float(r[rows, columns].sum() / c.shape[1])
+    return float(r[rows, columns].sum() / c.count)
 
 
 def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> np.ndarray:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..scoring import checked, metric
-from ._tables import BINS, entropies, information
+from ..scoring import metric
+from ._tables import BINS, information, known
 
 
 @metric(paper="Chen, Li, Grosse and Duvenaud (2018), Eq. 6")
 def mig(factors: Any, codes: Any, *, bins: int = BINS) -> float:
     """How much more the best code knows of a factor than the second best, as a share of its entropy, averaged."""
-    c, z = checked(factors, codes)
-    known = np.sort(information(c, z, bins), 1)  # (k, d)
-    second = known[:, -2] if known.shape[1] > 1 else np.zeros(len(known))
-    return float(np.mean((known[:, -1] - second) / entropies(c, bins)))
+    c, z = known(factors, codes)
+    told = np.sort(information(c, z, bins), 1)  # (k, d)
+    second = told[:, -2] if told.shape[1] > 1 else np.zeros(len(told))
+    return float(np.mean((told[:, -1] - second) / c.entropies(bins)))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..scoring import checked, metric
-from ._tables import BINS, information
+from ..scoring import metric
+from ._tables import BINS, information, known
 
 
 @metric(paper="Ridgeway and Mozer (2018), Sec. 3")
@@ -17,10 +17,10 @@ def modularity(factors: Any, codes: Any, *, bins: int = BINS) -> float:
 
     A code that knows nothing counts as zero. Codes of pure noise score above zero: look at the chance level.
     """
-    c, z = checked(factors, codes)
-    if c.shape[1] < 2:
+    c, z = known(factors, codes)
+    if c.count < 2:
         raise InputError("modularity compares factors, and there is one only")
     squared = information(c, z, bins).T ** 2  # (d, k)
     best = squared.max(1)
-    rest = (squared.sum(1) - best) / np.where(best > 0, best * (c.shape[1] - 1), 1)
+    rest = (squared.sum(1) - best) / np.where(best > 0, best * (c.count - 1), 1)
     return float(np.mean(np.where(best > 0, 1 - rest, 0)))

@@ -11,19 +11,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from ..errors import InputError
-from ..scoring import checked, metric
-from ._tables import alive, check_trainable, classes, is_discrete, train_and_test
+from ..scoring import metric
+from ._tables import alive, check_trainable, is_discrete, known, train_and_test
 from .mcc import correlations
 
-Predictor = Literal["auto", "svm", "logistic", "r2"]
+Predictor = Literal["svm", "logistic", "r2"]
 
 
-@metric(paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3")
+@metric(
+    paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3",
+    variants={"svm": {"predictor": "svm"}, "logistic": {"predictor": "logistic"}, "r2": {"predictor": "r2"}},
+    default=("svm", "r2"),
+)
 def sap(
     factors: Any,
     codes: Any,
     *,
-    predictor: Predictor = "auto",
+    predictor: Predictor = "svm",
     standardize: bool = True,
     train: float = 2 / 3,
     seed: int | None = 0,
@@ -32,23 +36,24 @@ def sap(
 
     `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced), which depends on the scale of
     the codes: they are standardised unless told not to, as the reference library does. `logistic`: of a logistic
-    regression (intervention paper). `r2`: squared correlation, for continuous factors. `auto`: `svm` where all factors
-    are discrete, else `r2`. Never compare one with another. With accuracies, 1 is out of reach: the second-best code
-    still guesses right now and then.
+    regression (intervention paper). `r2`: squared correlation, for factors with an order, and the only one for
+    continuous factors. Never compare one with another. With accuracies, 1 is out
+    of reach: the second-best code still guesses right now and then.
     """
-    c, z = checked(factors, codes)
-    if predictor == "auto":
-        predictor = "svm" if all(map(is_discrete, c.T)) else "r2"
+    c, z = known(factors, codes)
     if predictor == "r2":
-        found = correlations(c, z) ** 2  # (k, d)
+        found = correlations(c.c, z) ** 2  # (k, d)
     elif predictor in ("svm", "logistic"):
+        real = [j for j, column in enumerate(c.c.T) if not is_discrete(column)]
+        if real:
+            raise InputError(f"factor {real[0]} is continuous and has no classes to predict: use sap[r2]")
         living = alive(z)
         if standardize:
             z = (z - z.mean(0)) / np.where(living, z.std(0), 1)
         rows = train_and_test(len(c), train, seed)
-        found = np.array([_accuracies(classes(f), j, z, living, rows, predictor) for j, f in enumerate(c.T)])
+        found = np.array([_accuracies(y, j, z, living, rows, predictor) for j, y in enumerate(c.classes)])
     else:
-        raise InputError(f"predictor={predictor!r}: wanted 'auto', 'svm', 'logistic' or 'r2'")
+        raise InputError(f"predictor={predictor!r}: wanted 'svm', 'logistic' or 'r2'")
     ordered = np.sort(found, 1)
     second = ordered[:, -2] if found.shape[1] > 1 else np.zeros(len(found))
     return float(np.mean(ordered[:, -1] - second))

@@ -1,0 +1,40 @@
+"""How right a classifier is, on average and in the group where it is worst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, plural
+from ..scoring import metric
+
+
+@metric(paper="Sagawa, Koh, Hashimoto and Liang (2020), Sec. 2", truth="labels")
+def average_accuracy(labels: Any, predictions: Any, groups: Any = None) -> float:
+    """The share of right predictions, over all samples, whatever their group."""
+    return float(np.mean(_right(labels, predictions)))
+
+
+@metric(paper="Sagawa, Koh, Hashimoto and Liang (2020), Sec. 2", truth="labels")
+def worst_group_accuracy(labels: Any, predictions: Any, groups: Any = None) -> float:
+    """The share of right predictions in the group where it is least.
+
+    `groups`, (n,) or (n, columns), says which group each sample is in: equal rows are one group, e.g. of class and
+    nuisance. Without them each class is a group.
+    """
+    right = _right(labels, predictions)
+    rows = np.asarray(labels if groups is None else groups)
+    if len(rows) != len(right):
+        raise InputError(f"{plural(len(rows), 'row')} of groups and {plural(len(right), 'label')}: want the same")
+    number = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)[1].ravel()
+    return float((np.bincount(number, right) / np.bincount(number)).min())
+
+
+def _right(labels: Any, predictions: Any) -> np.ndarray:
+    y, guess = np.asarray(labels), np.asarray(predictions)
+    if guess.ndim == 2 and y.ndim == 1:
+        raise InputError(f"predictions of shape {guess.shape}: wanted one class per sample; take the argmax first")
+    if y.shape != guess.shape or y.ndim != 1 or not len(y):
+        raise InputError(f"labels of shape {y.shape} and predictions of shape {guess.shape}: wanted (n,) both")
+    return y == guess

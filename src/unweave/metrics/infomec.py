@@ -1,0 +1,73 @@
+"""InfoMEC: modularity, explicitness and compactness by information."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
+
+from ..errors import InputError
+from ..scoring import metric
+from ._tables import BINS, Known, alive, is_discrete, known
+
+
+class InfoMEC(NamedTuple):
+    """The three scores; 1 is best."""
+
+    modularity: float
+    explicitness: float
+    compactness: float
+
+
+@metric(paper="Hsu, Dorrell, Whittington, Wu and Finn (2023), Sec. 4")
+def infomec(factors: Any, codes: Any, *, prune: float = 1 / 8, seed: int = 0) -> InfoMEC:
+    """Does each code know one factor (M), a linear model all of them (E), and is each factor in one code (C)?
+
+    M and C: the share that the largest normalised information has of a code's, or a factor's, whole; rescaled so that
+    evenly spread is 0. Information between a real-valued code and a factor is estimated by nearest neighbours. Codes
+    whose range is below `prune` of the largest range count as inactive: the paper's rule, so scale matters. E: the
+    share of a factor's entropy that a logistic regression on all codes explains; of a continuous factor, R^2. As in the
+    paper both are measured on the rows that were learned from.
+    """
+    c, z = known(factors, codes)
+    if c.count < 2:
+        raise InputError("InfoMEC compares factors, and there is one only")
+    reach = np.ptp(z, axis=0)
+    z = z[:, alive(z) & (reach > prune * reach.max())]
+    if z.shape[1] == 0:
+        return InfoMEC(0.0, 0.0, 0.0)
+    shared = np.array([mutual_info_classif(z, y, random_state=seed) for y in c.classes])  # (k, d)
+    shared /= c.entropies(BINS)[:, None]
+    z = (z - z.mean(0)) / z.std(0)
+    told = [_told(c, j, z) for j in range(c.count)]
+    return InfoMEC(_preference(shared.T), float(np.mean(told)), _preference(shared))
+
+
+def _preference(shared: np.ndarray) -> float:
+    """How much of each row lies in its largest cell, averaged; 0 where all cells are alike, (a, b) -> number."""
+    if shared.shape[1] == 1:
+        return 1.0 if shared.sum() > 0 else 0.0
+    whole = shared.sum(1)
+    if not (whole > 0).any():
+        return 0.0
+    even = 1 / shared.shape[1]
+    largest = (shared.max(1)[whole > 0] / whole[whole > 0]).mean()
+    return float((largest - even) / (1 - even))
+
+
+def _told(c: Known, j: int, z: np.ndarray) -> float:
+    """The share of a factor's entropy, or of its variance, that a linear model on all codes explains."""
+    if not is_discrete(c.c[:, j]):
+        return float(LinearRegression().fit(z, c.c[:, j]).score(z, c.c[:, j]))
+    y = c.classes[j]
+    weight = (len(y) / np.bincount(y))[y]  # classes weigh alike, so that knowing nothing costs log(classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(C=np.inf, class_weight="balanced", max_iter=100).fit(z, y)
+    loss = log_loss(y, model.predict_proba(z), sample_weight=weight)
+    return max(1 - float(loss) / float(np.log(len(model.classes_))), 0.0)

@@ -1,0 +1,326 @@
+"""Known answers for the scores beside the field's classics, and what is built upon all of them."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+import unweave
+from unweave import InputError, catalog
+from unweave.datasets.dsprites import DSprites
+from unweave.datasets.squares import SquaresXY
+from unweave.methods.linear import PCA, LinearICA
+from unweave.metrics import (
+    average_accuracy,
+    beta_vae_score,
+    dci,
+    factor_vae_score,
+    infomec,
+    mig,
+    model_centrality,
+    prepared,
+    score_many,
+    udr,
+    unsupervised,
+    worst_group_accuracy,
+)
+from unweave.metrics.selection import one_to_one
+
+RNG = np.random.default_rng(0)
+GRID = np.stack(np.meshgrid(*3 * [np.arange(4.0)], indexing="ij"), -1).reshape(-1, 3).repeat(30, 0)  # (1920, 3)
+CODES = GRID + 0.05 * RNG.normal(size=GRID.shape)
+
+
+def turned(z, degrees=45.0):
+    a = np.deg2rad(degrees)
+    return z[:, :2] @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+
+
+# DCI's estimators -----------------------------------------------------------------------------------------------
+
+
+def test_the_estimators_of_dci_give_one_code_different_numbers():
+    """An axis-aligned code with noise: L1-penalised regression sees one code per factor, forests spread importance."""
+    rng = np.random.default_rng(0)
+    c = rng.uniform(-1, 1, (1500, 3))
+    z = np.column_stack([c + 0.3 * rng.normal(size=c.shape), rng.normal(size=(1500, 3))])
+    lasso, forest, trees = (dci(c, z, estimator=e) for e in ("lasso", "rf", "trees"))
+    assert lasso.disentanglement > 0.9
+    assert forest.disentanglement < lasso.disentanglement - 0.1
+    assert abs(trees.disentanglement - forest.disentanglement) > 0.05
+    assert lasso.informativeness == pytest.approx(1 / (1 + 0.09 * 3), abs=0.04), "R^2 of the best linear prediction"
+
+
+def test_depths_of_forests_are_one_for_all_one_for_each_or_chosen():
+    shallow = dci(GRID[::4], CODES[::4], estimator="rf", depth=1)
+    assert dci(GRID[::4], CODES[::4], estimator="rf", depth=(1, 1, 1)) == shallow
+    chosen = dci(GRID[::4], CODES[::4], estimator="rf", depth="cv")
+    assert chosen.informativeness > 0.99 > 0.9 > shallow.informativeness
+    with pytest.raises(InputError, match=r"names 2 depths for 3 factors"):
+        dci(GRID, CODES, estimator="rf", depth=(1, 1))
+    with pytest.raises(InputError, match="is for estimator='rf'"):
+        dci(GRID, CODES, depth=3)
+
+
+# InfoMEC --------------------------------------------------------------------------------------------------------
+
+
+def test_infomec_of_perfect_doubled_and_mixed_codes():
+    perfect = infomec(GRID, CODES)
+    assert perfect.modularity > 0.97
+    assert perfect.compactness > 0.97
+    assert perfect.explicitness > 0.99, "softmax of linear functions separates levels on a line"
+    assert infomec(GRID, np.sin(7 * CODES)).explicitness < 0.7
+    twice = infomec(GRID, np.column_stack([CODES, CODES + 1e-3 * RNG.normal(size=CODES.shape)]))
+    assert twice.modularity > 0.97
+    # Two of six codes share a factor evenly: (1/2 - 1/6) / (1 - 1/6) = 0.4.
+    assert twice.compactness == pytest.approx(0.4, abs=0.02)
+    assert infomec(GRID[:, :2], turned(CODES)).modularity < 0.1
+
+
+def test_infomec_leaves_out_codes_that_hardly_move():
+    faint = np.column_stack([CODES, 0.1 * CODES[:, :1]])
+    assert infomec(GRID, faint) == infomec(GRID, CODES)
+    assert infomec(GRID, faint, prune=0).compactness < infomec(GRID, CODES).compactness - 0.1
+    assert infomec(GRID, np.ones((len(GRID), 2))) == (0, 0, 0)
+
+
+def test_infomec_explains_the_variance_of_continuous_factors():
+    c = np.random.default_rng(1).normal(size=(2000, 2))
+    z = c + np.random.default_rng(2).normal(size=c.shape)
+    assert infomec(c, z).explicitness == pytest.approx(0.5, abs=0.04)
+
+
+# Scores that need no labels -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_total_correlation_of_gaussians_has_a_closed_form(rho):
+    z = np.random.default_rng(0).multivariate_normal([0, 0], [[1, rho], [rho, 1]], 40_000) * [5, 0.1]
+    exact = -0.5 * np.log(1 - rho**2)
+    found = unsupervised(None, z)
+    assert found.total_correlation == pytest.approx(exact, abs=0.01)
+    assert found.mutual_information == pytest.approx(exact, abs=0.06), "for two codes they are the same, but for bins"
+
+
+def test_codes_that_determine_each_other_and_dead_ones():
+    z = np.random.default_rng(0).normal(size=(500, 1))
+    assert unsupervised(None, np.hstack([z, -z])).total_correlation > 15
+    assert unsupervised(None, np.hstack([z, np.ones_like(z)])) == (0, 0)
+
+
+# Accuracy -------------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_group_decides():
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    colour = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    guess = np.array([0, 0, 0, 1, 0, 1, 1, 1])  # goes by colour
+    assert average_accuracy(y, guess) == pytest.approx(6 / 8)
+    assert worst_group_accuracy(y, guess) == pytest.approx(3 / 4)
+    assert worst_group_accuracy(y, guess, np.stack([y, colour], 1)) == 0
+    assert worst_group_accuracy(y, guess, colour) == pytest.approx(3 / 4)
+    assert worst_group_accuracy(["a", "b"], ["a", "b"], ["x", "y"]) == 1
+    with pytest.raises(InputError, match="argmax"):
+        average_accuracy(y, np.eye(2)[guess])
+    with pytest.raises(InputError, match="7 rows of groups and 8 labels"):
+        worst_group_accuracy(y, guess, colour[1:])
+
+
+# Selection without labels ---------------------------------------------------------------------------------------
+
+
+def test_relative_strength_by_hand():
+    assert one_to_one(np.eye(3)) == 1
+    assert one_to_one(np.ones((3, 3))) == pytest.approx(1 / 3)
+    assert one_to_one(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])) == pytest.approx(2 / 3)
+    assert one_to_one(np.zeros((2, 2))) == 0
+
+
+@pytest.mark.parametrize("score", [udr, lambda z: udr(z, similarity="lasso"), model_centrality])
+def test_runs_that_agree_are_trusted_more_than_runs_that_each_mix_in_their_own_way(score):
+    rng = np.random.default_rng(0)
+    c = rng.uniform(-1, 1, (1500, 4))
+    good = [c[:, ::sign] * [s, 1, 1, 2] + 0.02 * rng.normal(size=c.shape) for sign in (1, -1) for s in (-3, 1)]
+    mixed = [np.hstack([turned(c[:, order[:2]]), turned(c[:, order[2:]])]) for order in ([0, 1, 2, 3], [0, 2, 1, 3])]
+    found = score([*good, *mixed])
+    assert found.shape == (6,)
+    assert found[:4].min() > found[4:].max() + 0.05
+
+
+def test_selection_looks_at_informative_codes_only():
+    c = np.random.default_rng(0).normal(size=(800, 1))
+    runs = [np.hstack([c, RNG.normal(size=(800, 4))]) for _ in range(3)]
+    mask = [True, False, False, False, False]
+    assert udr(runs).max() < 0.4
+    assert udr(runs, informative=3 * [mask]).min() > 0.99
+    with pytest.raises(InputError, match="two at least"):
+        udr([c])
+    with pytest.raises(InputError, match="same observations"):
+        model_centrality([c, c[1:]])
+    with pytest.raises(InputError, match="one mask per run"):
+        udr(runs, informative=[mask])
+
+
+# FactorVAE and BetaVAE scores from data and a method ------------------------------------------------------------
+
+
+class Reader:
+    """A method that reads the factors off the images of a moving square, or mixes them."""
+
+    def __init__(self, mixing=None):
+        self.mixing = np.eye(2) if mixing is None else mixing
+
+    def transform(self, x):
+        mass = x.reshape(len(x), *x.shape[-2:])
+        total = mass.sum((1, 2))
+        places = np.stack([(mass.sum(1) @ np.arange(mass.shape[2])), (mass.sum(2) @ np.arange(mass.shape[1]))], 1)
+        return (places / total[:, None]) @ self.mixing
+
+
+@pytest.mark.parametrize("score", [factor_vae_score, beta_vae_score])
+def test_scores_from_data_and_a_method_draw_what_the_paper_draws(score):
+    data = SquaresXY(points=600).load()
+    few = {"votes": 200} if score is factor_vae_score else {"points": 200}
+    good, bad = score(data, Reader(), **few), score(data, Reader(np.array([[1, 1], [1, -1]])), **few)
+    good, bad = (s.accuracy if isinstance(s, tuple) else s for s in (good, bad))
+    assert good > 0.98
+    assert bad < 0.75
+    with pytest.raises(InputError, match="fitted method"):
+        score(data, np.ones((600, 2)))
+
+
+def test_drawn_sets_share_exactly_the_factor_that_is_held_fixed():
+    from torch import Generator
+
+    from unweave.metrics._fixed import fixed
+
+    for data in (DSprites().load(), DSprites().load().freeze(5_000, Generator().manual_seed(1))):
+        for j in range(1, len(data.factors)):
+            c = data.labels(fixed(data, j, 20, 16, Generator().manual_seed(0)).flatten(0, 1)).reshape(20, 16, -1)
+            assert (c[..., j] == c[:, :1, j]).all()
+            others = [i for i in range(len(data.factors)) if i != j and data.factors[i].size > 1]
+            assert all((c[..., i] != c[:, :1, i]).any() for i in others)
+
+
+# Many codes, names, scorers -------------------------------------------------------------------------------------
+
+
+def test_many_codes_score_as_each_alone():
+    codes = {str(s): GRID[::4] + s * RNG.normal(size=GRID[::4].shape) for s in (0.05, 0.5)}
+    few = catalog.find_metrics(["mig", "sap", "irs", "mcc"])
+    table = score_many(GRID[::4], codes, metrics=few, n_jobs=2)
+    assert table.columns.tolist() == ["mig", "sap[svm]", "sap[r2]", "irs[q99]", "irs[q100]", "mcc"]
+    for name, z in codes.items():
+        assert table.loc[name, "mig"] == mig(GRID[::4], z)
+    truth = prepared(GRID[::4])
+    assert prepared(truth) is truth
+    assert mig(truth, codes["0.5"]) == mig(GRID[::4], codes["0.5"])
+    with pytest.raises(InputError, match="480 rows of factors and 479 rows of codes"):
+        mig(truth, codes["0.5"][1:])
+
+
+def test_a_variant_has_a_name_and_an_unknown_one_is_guessed_at():
+    assert list(catalog.find_metrics(["dci[gbt]", "sap"])) == ["dci[gbt]", "sap[svm]", "sap[r2]"]
+    assert "dci[gbt]" not in catalog.find_metrics(["dci"], every=True)
+    with pytest.raises(InputError, match=r"no variant of dci named 'gbd'; did you mean 'gbt'"):
+        catalog.find_metrics(["dci[gbd]"])
+
+
+def test_grid_search_chooses_by_our_scores():
+    c = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    x = np.column_stack([c, 0.1 * RNG.normal(size=(400, 3))])
+    scoring = {"mcc": unweave.scorer("mcc"), "d": unweave.scorer("dci[trees].disentanglement")}
+    search = GridSearchCV(PCA(), {"latent_dim": [1, 2]}, scoring=scoring, refit="mcc", cv=2).fit(x, c)
+    assert search.best_params_ == {"latent_dim": 2}
+    assert search.cv_results_["mean_test_d"].min() >= 0
+    fitted = LinearICA(latent_dim=2).fit(x)
+    assert unweave.scorer("unsupervised.total_correlation")(fitted, x) == pytest.approx(0, abs=0.05)
+    assert unweave.scorer("local-isometry")(fitted, x) > 0.6
+    again = pickle.loads(pickle.dumps(scoring["d"]))
+    assert again(fitted, x, c) == scoring["d"](fitted, x, c)
+
+
+def test_scorers_say_what_they_lack():
+    fitted = PCA(latent_dim=2).fit(CODES)
+    with pytest.raises(InputError, match="pass them as y"):
+        unweave.scorer("mcc")(fitted, CODES)
+    with pytest.raises(InputError, match=r"no part of .* named ''.*completeness"):
+        unweave.scorer("dci[lasso]")(fitted, CODES, GRID)
+    with pytest.raises(InputError, match=r"sap stands for sap\[svm\], sap\[r2\]"):
+        unweave.scorer("sap")
+    with pytest.raises(InputError, match="it takes runs"):
+        unweave.scorer("udr")
+
+
+# Explanations ---------------------------------------------------------------------------------------------------
+
+
+def findings(codes, names=("a", "b", "c")):
+    return " ".join(unweave.explain(GRID, codes, names=names).findings)
+
+
+def test_an_explanation_names_what_is_wrong():
+    assert findings(CODES) == "Every factor has a code of its own, and every code one factor."
+    noise = RNG.normal(size=(len(GRID), 1))
+    assert "Code 4 never changes: dead." in findings(np.hstack([CODES, 0 * noise]))
+    assert "Code 4 changes, and tells of no factor." in findings(np.hstack([CODES, noise]))
+    assert "Codes 2 and 4 say the same, both of b: duplicates." in findings(np.hstack([CODES, -CODES[:, 1:2]]))
+    assert "No code tells of c" in findings(CODES[:, :2])
+    mixed = findings(np.hstack([turned(CODES), CODES[:, 2:]]))
+    assert "a is split: code" in mixed
+    assert "Code 1 is mixed: it tells of" in mixed
+    assert "c is split" not in mixed
+
+
+def test_an_explanation_holds_both_matrices():
+    found = unweave.explain(GRID, CODES)
+    assert found.names == ["factor 1", "factor 2", "factor 3"]
+    np.testing.assert_allclose(found.told, np.eye(3), atol=0.02)
+    np.testing.assert_allclose(found.importance, np.eye(3), atol=0.02)
+    with pytest.raises(InputError, match="2 names for 3 factors"):
+        unweave.explain(GRID, CODES, names=["a", "b"])
+
+
+def test_explain_on_the_command_line(tmp_path, monkeypatch, capsys):
+    from unweave.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    np.save("z.npy", np.hstack([CODES, 0 * CODES[:, :1]]))
+    pd.DataFrame(GRID.astype(int), columns=["size", "hue", "angle"]).to_csv("f.csv", index=False)
+    with pytest.raises(SystemExit) as done:
+        main(["explain", "z.npy", "--factors", "f.csv", "--out", "why.png", "--json"])
+    assert done.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["findings"] == ["Code 4 never changes: dead."]
+    assert np.array(found["information"]).shape == (3, 4)
+    assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
+    for args, wanted in (
+        (["explain", "z.npy"], "give --factors FILE"),
+        (["explain", "z.npy", "--factors", "f.csv", "--out", "x.txt"], "written as .svg, .png or .pdf"),
+        (["select"], "name run folders"),
+    ):
+        with pytest.raises(SystemExit) as done:
+            main(args)
+        assert done.value.code == 2
+        assert wanted in capsys.readouterr().err
+
+
+def test_select_ranks_runs_by_agreement(tmp_path, capsys):
+    from unweave.cli import main
+
+    runs = unweave.sweep(SquaresXY(points=400), LinearICA(), seed=range(2))
+    unweave.execute(runs, tmp_path / "runs", metrics=())
+    with pytest.raises(SystemExit) as done:
+        main(["select", str(tmp_path / "runs"), "--json"])
+    assert done.value.code == 0
+    table = json.loads(capsys.readouterr().out)
+    assert [row["method"] for row in table] == ["linear-ica", "linear-ica"]
+    assert table[0]["udr"] >= table[1]["udr"] > 0.8
+    unweave.execute(unweave.sweep(SquaresXY(points=300), LinearICA()), tmp_path / "runs", metrics=())
+    with pytest.raises(SystemExit):
+        main(["select", str(tmp_path / "runs")])
+    assert "different observations" in capsys.readouterr().err
