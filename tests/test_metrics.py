@@ -137,6 +137,12 @@ def test_mig_by_hand(grid):
     assert mig(grid, codes) == pytest.approx(0.5)
 
 
+def test_mig_bins_codes_and_not_factors():
+    """Forty values, twenty bins: a code can tell log 20 of log 40; with the factor binned too it would tell all."""
+    c = np.column_stack([np.arange(4000) % 40, np.arange(4000) // 40 % 10]).astype(float)
+    assert mig(c, c) == pytest.approx((np.log(20) / np.log(40) + 1) / 2, abs=1e-3)
+
+
 def test_latents_are_not_scrambled():
     """A reshape where a transpose was meant would mix codes and samples: each code must be matched with itself."""
     rng = np.random.default_rng(0)
@@ -241,6 +247,11 @@ def test_too_few_classes_and_rows_are_refused(grid):
         sap(np.arange(3.0), np.arange(3.0), train=0.1)
     with pytest.raises(InputError, match="between 0 and 1"):
         explicitness(grid, grid, train=1.5)
+
+
+def test_fewer_samples_than_twice_the_classes_are_warned_of():
+    with pytest.warns(UserWarning, match="factor 0 has 15 classes in 20 samples"):
+        mig(np.arange(20) % 15, np.arange(20.0))
 
 
 def test_the_factor_vae_score_holds_votes_out_and_counts_active_codes(grid):

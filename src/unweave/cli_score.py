@@ -71,11 +71,15 @@ def _is_run(path: Path) -> bool:
 
 def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], title: str) -> None:
     extra = [column for column in ("chance", "low", "high") if any(column in row for row in found.values())]
-    rows = []
+    rows, said = [], ""
     for name, row in found.items():
         scorer = scorers.get(name.partition(".")[0])
         numbers = [f"{row['value']:.4f}", f"{scorer.facts.best:g}" if scorer else ""]
-        rows.append([name, *numbers, *(f"{row[c]:.4f}" if c in row else "" for c in extra), summary(scorer)])
+        text = summary(scorer)
+        rows.append(
+            [name, *numbers, *(f"{row[c]:.4f}" if c in row else "" for c in extra), "" if text == said else text]
+        )
+        said = text
     say_table(["score", "value", "best", *extra, "what it says"], rows, title)
 
 

@@ -12,7 +12,7 @@ from .metrics._tables import BINS, Known, alive, information, known
 from .metrics.dci import importances
 from .metrics.mcc import correlations
 
-TELLS = 0.1  # a code tells of a factor from this share of its entropy on
+TELLS = 0.05  # a code tells of a factor from this share of its entropy on
 SAME = 0.95  # |rank correlation| from which two codes say the same
 CLEARLY = 2.0  # a factor's best code must tell so many times as much as its second
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, plural
 from ..scoring import as_matrix, checked, same_rows
 
 BINS = 20  # of a histogram, the field's convention
@@ -43,7 +44,12 @@ class Known:
     @cached_property
     def classes(self) -> list[np.ndarray]:
         """Each factor as classes 0, 1, ..., (n,)."""
-        return [classes(column) for column in self.c.T]
+        found = [classes(column) for column in self.c.T]
+        for j, y in enumerate(found):
+            if len(y) < 2 * (y.max() + 1):
+                text = f"factor {j} has {y.max() + 1} classes in {plural(len(y), 'sample')}"
+                warnings.warn(f"{text}: scores that go by classes mean little; give more samples", stacklevel=2)
+        return found
 
     @cached_property
     def groups(self) -> list[list[np.ndarray]]:
@@ -52,7 +58,7 @@ class Known:
 
     def _binned(self, bins: int) -> list[np.ndarray]:
         """Each factor as whole numbers for a histogram: not binned again where it is discrete."""
-        return [classes(c) if is_discrete(c) else histogram(c, bins) for c in self.c.T]
+        return [y if is_discrete(c) else histogram(c, bins) for c, y in zip(self.c.T, self.classes, strict=True)]
 
     def _entropies(self, bins: int) -> np.ndarray:
         """The entropy of every factor, in nats, (k,)."""
