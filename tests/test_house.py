@@ -21,7 +21,7 @@ ORDER = [
     ["checks", "discovery", "storage", "terminal", "originals", "augment"],
     ["data"],
     ["dataset"],
-    ["files", "supervision", "nn", "scoring"],
+    ["files", "supervision", "nn", "scoring", "spectral"],
     ["method"],
     ["datasets", "methods", "metrics"],
     ["catalog", "explanation"],

@@ -17,8 +17,9 @@ from unweave.metrics import (
     sap,
     score_all,
 )
-from unweave.metrics.local_isometry import _rescaling, near_pairs
+from unweave.metrics.local_isometry import near_pairs
 from unweave.scoring import interval
+from unweave.spectral.isometry import rescaling
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_the_rescaling_minimises_the_mean_squared_difference_of_distances():
 
     grid = np.linspace(0, 1.5, 151)
     best = min(loss(np.array([a, b])) for a in grid**2 for b in grid**2)
-    assert loss(_rescaling(gaps, dx)) <= best + 1e-9
+    assert loss(rescaling(gaps, dx)) <= best + 1e-9
 
 
 def test_columns_of_very_different_size_are_all_alive(z):

@@ -348,6 +348,12 @@ def as_float(x: Tensor) -> Tensor:
     return x.float() / 255 if x.dtype == torch.uint8 else x
 
 
+def in_parts(x: Tensor, rows: int) -> list[Tensor]:
+    """The same rows in parts of so many, at least one each."""
+    rows = max(1, rows)
+    return [x[start : start + rows] for start in range(0, len(x), rows)]
+
+
 def as_data(X: Any, y: Any = None) -> FactorData:
     """What users have, as `FactorData`: an array becomes a `Table`, the columns of y (n,) or (n, k) its factors.
 

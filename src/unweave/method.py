@@ -6,6 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform, final
 
@@ -21,13 +22,14 @@ from torch import Generator, Tensor
 
 from . import __version__
 from .checks import as_array, check_fields, check_finite
-from .data import FactorData, as_data, as_float
+from .data import FactorData, as_data, as_float, in_parts
 from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab
 from .storage import check_hash, plain, read_json, sha256, whole_folder, write_json
 
 RESERVED = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
+AT_ONCE = 2**26  # numbers that are encoded at a time
 LIMIT = 10_000  # observations drawn where something endless is to be transformed
 
 
@@ -80,7 +82,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         y holds labels for the methods that need some; the others ignore it.
         """
         check_fields(self)
-        if self.latent_dim < 1:
+        wanted: Any = self.latent_dim  # some methods take "auto" and choose it themselves
+        if wanted != "auto" and wanted < 1:
             raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
         if self.seed < 0:
             raise InputError(f"seed={self.seed}: wanted a whole number from 0 on")
@@ -93,6 +96,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = self._checked(X, reset=True)
             self.shape_ = tuple(X.shape[1:])
             X = as_data(X, y if self.needs == "labels" else None)
+        self.latent_dim_ = self.latent_dim  # a method that chooses it says so in `learn`
         self.learn(X)
         return self
 
@@ -108,13 +112,14 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         name = type(self).__name__
         if x.shape[1:] != self.shape_:
             raise InputError(f"{name} learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
-        with torch.no_grad():
-            z = self.encode(torch.from_numpy(x))
-        if tuple(z.shape) != (len(x), self.latent_dim):
+        with torch.no_grad():  # in parts: bytes become floats only while they are needed
+            parts = in_parts(torch.from_numpy(x), AT_ONCE // max(1, prod(self.shape_)))
+            z = torch.cat([self.encode(as_float(part)) for part in parts])
+        if tuple(z.shape) != (len(x), self.latent_dim_):
             raise InputError(
-                f"{name}.encode gave codes of shape {tuple(z.shape)}, wanted ({len(x)}, {self.latent_dim})"
+                f"{name}.encode gave codes of shape {tuple(z.shape)}, wanted ({len(x)}, {self.latent_dim_})"
             )
-        codes = z.numpy(force=True).astype(x.dtype, copy=False)
+        codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
         check_finite(codes, what=f"what {name}.encode gave")
         return codes
 
@@ -125,8 +130,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         z = as_array(Z, "Input Z")
         z = z if z.dtype.kind == "f" else z.astype(np.float64)
         check_finite(z, what="Input Z")
-        if z.ndim != 2 or z.shape[1] != self.latent_dim:
-            raise InputError(f"codes of shape {z.shape}: wanted (n, {self.latent_dim})")
+        if z.ndim != 2 or z.shape[1] != self.latent_dim_:
+            raise InputError(f"codes of shape {z.shape}: wanted (n, {self.latent_dim_})")
         with torch.no_grad():
             return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
 
@@ -139,7 +144,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             ensure_min_samples=2 if reset else 1, accept_sparse=False,
         )  # fmt: skip
         if x.dtype == np.uint8 and x.ndim > 2:
-            return as_float(torch.from_numpy(np.ascontiguousarray(x))).numpy()
+            return np.ascontiguousarray(x)  # images stay bytes, a quarter of the memory
         x = as_array(x, "Input X")
         x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
         check_finite(x, getattr(self, "feature_names_in_", None))
@@ -148,7 +153,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     @property
     def _n_features_out(self) -> int:
         """For `get_feature_names_out` and `set_output`."""
-        return self.latent_dim
+        return int(self.latent_dim_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

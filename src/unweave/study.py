@@ -227,8 +227,8 @@ def read_run(folder: Path) -> Evaluated:
         pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
         factors = tuple(Factor(**f) for f in env["data"]["factors"])
         found = {k: float(v) for k, v in scores.items() if v is not None}
-        d = int(recipe["method"]["latent_dim"])
-        if table.shape[1] != d + len(factors) or pairs.shape[1:] != (2,):
+        d = table.shape[1] - len(factors)
+        if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto") or pairs.shape[1:] != (2,):
             raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
         _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])
         _ = env["data"]["sha256"][:12], env["data"]["observations"] + 1, list(env["data"]["shape"])

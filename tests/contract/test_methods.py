@@ -38,7 +38,7 @@ def test_scikit_learn_accepts_it(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
-    method = METHODS[name](seed=3).fit(x)
+    method = METHODS[name](latent_dim=2, seed=3).fit(x)
     method.save(tmp_path / "model")
     again = unweave.load(tmp_path / "model")
     assert again.get_params() == method.get_params()
@@ -47,13 +47,13 @@ def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_the_same_codes_to_the_bit(name, x):
-    first, second = (METHODS[name](seed=5).fit(x).transform(x) for _ in range(2))
+    first, second = (METHODS[name](latent_dim=2, seed=5).fit(x).transform(x) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_it_works_in_a_pipeline_and_with_clone(name, x):
-    method = METHODS[name](seed=1)
+    method = METHODS[name](latent_dim=2, seed=1)
     pipeline = make_pipeline(StandardScaler(), clone(method))
     codes = pipeline.fit_transform(x)
     assert codes.shape == (len(x), 2)

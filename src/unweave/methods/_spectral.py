@@ -1,0 +1,353 @@
+"""What the spectral methods share: everything but the operator whose null space is the embedding."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import prod
+from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from scipy.sparse import csc_matrix
+from torch import Generator, Tensor
+
+from ..data import FactorData
+from ..errors import InputError, plural
+from ..method import Method
+from ..spectral.dimension import by_gap, likeliest
+from ..spectral.eigen import smallest
+from ..spectral.extend import Atlas, landmarks
+from ..spectral.isometry import Choice, Pairs, closest_pairs, isometry, most_isometric, rescaled
+from ..spectral.local import grams, tangents
+from ..spectral.neighbours import neighbours, parts
+from ..spectral.view import SUBSET, View, project, view_of, without_repeats
+from .linear import excess_kurtosis, independent
+
+SEARCHED = 8  # values of k that "auto" tries
+LARGEST = 48  # of them
+ALONE = 5_000  # up to so many points all are solved for, beyond it landmarks stand for them
+LANDMARKS = 3_000
+MOST_DIMENSIONS = 8  # that "auto" thinks of
+JUDGED = 1_500  # points whose near pairs judge an embedding during the search
+JUDGING = (
+    0.01  # of their pairs: fewer than the score's 5 %, which on a rolled-up manifold reach across to the next turn
+)
+KEPT = 2**27  # numbers of Gram matrices that are kept for all k
+BLUR = 1 / 32  # of an image's width: the smoothing that "auto" tries
+
+
+# The maps of a fitted method, worked out when it first places points: they follow from what it learned.
+_ATLASES: WeakKeyDictionary[Method, tuple[Tensor, Atlas]] = WeakKeyDictionary()
+
+
+class Cloud(NamedTuple):
+    """Points that are solved for, and what every attempt on them shares."""
+
+    points: Tensor  # (n, D)
+    near: np.ndarray  # (n, most + 1)
+    grams: list[Tensor] | None  # (n, most, most) in batches, where they fit into memory
+    judges: np.ndarray  # (j,): rows whose near pairs judge an embedding
+    pairs: Pairs
+
+    def tangents(self, k: int, d: int) -> Tensor:
+        """Local coordinates of k neighbours of each point, (n, k, d)."""
+        return tangents(self.grams or grams(self.points, self.near[:, 1 : k + 1]), k, d)
+
+
+class Attempt(NamedTuple):
+    """An embedding and how good it is."""
+
+    k: int
+    d: int
+    y: np.ndarray  # (n, d)
+    values: np.ndarray  # eigenvalues, the wanted ones first
+    choice: Choice
+
+
+class SpectralICA(Method):
+    """Abstract: embed by the null space of an operator on the neighbour graph, then ICA."""
+
+    latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
+    """how many factors to look for; auto estimates the dimension of the manifold, and says how sure it is"""
+    n_neighbors: int | Literal["auto"] = "auto"
+    """size of a neighbourhood; auto takes what keeps near distances best (the local isometry score)"""
+    landmarks: int | Literal["auto"] = "auto"
+    """solve for so many averaged points and extend to the rest; 0 solves for all; auto: 3,000 beyond 5,000 points"""
+    smooth: float | Literal["auto"] = "auto"
+    """Gaussian blur of images, in pixels: hard edges hide factors; auto blurs where it makes them more isometric"""
+    project: int = 50
+    """principal components kept before neighbours are sought: faster, and smooths pixel noise; 0 keeps all"""
+    samples: int = 3_000
+    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+    on_disconnected: Literal["error", "largest"] = "error"
+    """if the neighbour graph falls into parts: stop, or learn from the largest one"""
+
+    # The operator -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
+        """A positive matrix over the n points and its trivial null vector (n,), from k neighbours of each."""
+
+    @abstractmethod
+    def least_neighbors(self, d: int) -> int:
+        """The smallest neighbourhood that can work in d dimensions."""
+
+    def embedded(self, vectors: np.ndarray, trivial: np.ndarray) -> np.ndarray:
+        """Eigenvectors as an embedding."""
+        return vectors
+
+    # Learning ---------------------------------------------------------------------------------------------------
+
+    def learn(self, data: FactorData) -> None:
+        self._check_settings(data)
+        chosen = data.observed(self.samples)
+        if chosen is None:
+            chosen = data.sample(self.samples, Generator().manual_seed(int(self.seed)))
+        best: tuple[Cloud, Attempt, View, float] | None = None
+        for sigma in self._blurs(data.shape):
+            view, cloud, count = self._cloud(data, chosen, sigma)
+            trial = self._dimension(cloud)
+            # A blur must earn its place: it is taken where it makes the data clearly more isometric.
+            if best is None or trial.choice.score > best[1].choice.score + 0.02:
+                best = cloud, trial, view, sigma
+        assert best is not None
+        cloud, trial, view, self.smooth_ = best
+        self.mean_, self.components_ = view
+        found = self._neighbourhood(cloud, trial)
+        y = torch.from_numpy(found.y)
+        y = y - y.mean(0)
+        codes = y @ independent(y, self.seed).T
+        self.points_, self.codes_ = cloud.points, codes
+        self.latent_dim_, self.n_neighbors_ = found.d, found.k
+        self.eigenvalues_ = [float(v) for v in found.values]
+        self._judge(cloud, found, count)
+
+    def encode(self, x: Tensor) -> Tensor:
+        q = View(self.mean_, self.components_)(x)
+        known, atlas = _ATLASES.get(self, (None, None))
+        if known is not self.codes_ or atlas is None:
+            atlas = Atlas(self.points_, self.codes_, self._map_size())
+            _ATLASES[self] = self.codes_, atlas
+        return atlas(q)
+
+    def _map_size(self) -> int:
+        """Neighbours that an affine map is fitted to: not too many, or the manifold bends."""
+        return min(int(self.n_neighbors_), max(2 * self.latent_dim_ + 4, 10), len(self.points_) - 1)
+
+    def _check_settings(self, data: FactorData) -> None:
+        d = 1 if self.latent_dim == "auto" else int(self.latent_dim)
+        features = prod(data.shape)
+        if d > features:
+            raise InputError(f"latent_dim={d} is more than the data allow: n_features={features}; lower latent_dim")
+        if self.project < 0 or 0 < self.project < d:
+            raise InputError(f"project={self.project}: wanted 0 for all, or at least latent_dim={d} components")
+        if self.smooth != "auto" and self.smooth < 0:
+            raise InputError(f"smooth={self.smooth}: wanted 0 or a number of pixels")
+        if self.smooth != "auto" and self.smooth and len(data.shape) < 2:
+            raise InputError(f"smooth={self.smooth} blurs images, and the observations are rows of numbers")
+        if self.landmarks != "auto" and self.landmarks < 0:
+            raise InputError(f"landmarks={self.landmarks}: wanted 0 for all points, or how many")
+        least = self.least_neighbors(d)
+        if self.n_neighbors != "auto" and self.n_neighbors < least:
+            raise InputError(
+                f"n_neighbors={self.n_neighbors} is too few for latent_dim={d}: a neighbourhood needs at least {least}"
+            )
+
+    def _blurs(self, shape: tuple[int, ...]) -> list[float]:
+        if self.smooth != "auto":
+            return [float(self.smooth)]
+        return [0.0, max(1.0, min(shape[-2:]) * BLUR)] if len(shape) >= 2 and min(shape[-2:]) >= 8 else [0.0]
+
+    def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[View, Cloud, int]:
+        """The points to solve for, their neighbours, and how many observations they stand for."""
+        rng = np.random.default_rng(int(self.seed))
+        n, features = len(chosen), prod(data.shape)
+        rows = np.sort(rng.choice(n, SUBSET, replace=False)) if n > SUBSET else np.arange(n)
+        x = data.render(chosen[torch.from_numpy(rows)]).flatten(1)
+        if bool((x == x[:1]).all()):
+            raise InputError("every column of the data is constant: there is nothing to take apart")
+        if n <= SUBSET:
+            kept = without_repeats(x)
+            x, chosen = x[kept], chosen[kept]
+            n = len(chosen)
+        keep = min(self.project or features, features, max(len(x) - 1, 1))
+        view = view_of(x, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
+        if self.latent_dim != "auto" and len(view.components) < self.latent_dim:
+            raise InputError(
+                f"latent_dim={self.latent_dim} is more than the data allow: all their columns are combinations of "
+                f"{len(view.components)}; lower it"
+            )
+        points = project(view, data.render, chosen, features)
+        count = self._landmarks(n)
+        if count:
+            points = torch.from_numpy(landmarks(points.numpy(), count, rng))
+        if n > SUBSET:
+            points = points[without_repeats(points)]
+        return view, self._surveyed(points, rng), n
+
+    def _landmarks(self, n: int) -> int:
+        """How many landmarks to solve for; 0: all points."""
+        if self.landmarks == "auto":
+            return LANDMARKS if n > ALONE else 0
+        return int(self.landmarks) if 0 < self.landmarks < n else 0
+
+    def _surveyed(self, points: Tensor, rng: np.random.Generator) -> Cloud:
+        """Neighbours for every k that will be tried, and the near pairs that judge."""
+        n = len(points)
+        d = 1 if self.latent_dim == "auto" else int(self.latent_dim)
+        most = max(LARGEST, 2 * self.least_neighbors(d)) if self.n_neighbors == "auto" else int(self.n_neighbors)
+        least = self.least_neighbors(d) if self.n_neighbors == "auto" else most
+        if n <= least:
+            text = f"n_samples={n} is too few for n_neighbors={least}"
+            raise InputError(f"{text}: give more (repeats count once), or take fewer neighbours")
+        near = neighbours(points.numpy(), min(most, n - 1))
+        if self.on_disconnected == "largest":
+            whole = parts(near) == 0
+            if not whole.all():
+                return self._surveyed(points[torch.from_numpy(whole)], rng)
+        judges = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        kept = list(grams(points, near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
+        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], JUDGING))
+
+    # Attempts ---------------------------------------------------------------------------------------------------
+
+    def _attempt(self, cloud: Cloud, d: int, k: int) -> Attempt:
+        """Embed with k neighbours."""
+        n = len(cloud.points)
+        operator, trivial = self.operator(cloud, k, d)
+        spare = {1: 3, 2: 4, 3: 3}.get(d, 2)
+        count = min(d + spare, n - 2)
+        values, vectors = smallest(operator, count, trivial=trivial, wanted=d, direct=d <= 3, seed=int(self.seed))
+        y = self.embedded(vectors, trivial)
+        y = y / np.maximum(y.std(0), 1e-300)
+        choice = most_isometric(y[cloud.judges], d, cloud.pairs)
+        return Attempt(k, d, y[:, list(choice.columns)], values, choice)
+
+    def _dimension(self, cloud: Cloud) -> Attempt:
+        """A first embedding, in the given number of dimensions or in the one that seems right."""
+        if self.latent_dim != "auto":
+            d = int(self.latent_dim)
+            return self._attempt(cloud, d, self._default(cloud, d))
+        n, features = cloud.points.shape
+        most = max(d for d in range(1, MOST_DIMENSIONS + 1) if d == 1 or (d <= features and self._room(n, d)))
+        few = cloud.near[:, : min(20, n - 1) + 1]
+        guess, gap = likeliest(cloud.points.numpy(), few), by_gap(cloud.points, few, most)
+        candidates = sorted({min(max(1, int(c)), most) for c in (np.floor(guess + 0.25), np.ceil(guess - 0.25), gap)})
+        trials = [self._attempt(cloud, d, self._default(cloud, d)) for d in candidates]
+        best = max(trials, key=lambda t: (t.choice.score > max(u.choice.score for u in trials) - 0.01, -t.d))
+        self.dimension_ = {"likelihood": round(guess, 2), "gap": gap}
+        self.dimension_ |= {f"isometry of {t.d}": round(t.choice.score, 3) for t in trials}
+        return best
+
+    def _room(self, n: int, d: int) -> bool:
+        return n > 2 * self.least_neighbors(d)
+
+    def _default(self, cloud: Cloud, d: int) -> int:
+        """The neighbourhood of a first attempt, large enough to hold the points together if any is."""
+        if self.n_neighbors != "auto":
+            least = self.least_neighbors(d)
+            if self.n_neighbors < least:
+                raise InputError(f"n_neighbors={self.n_neighbors} is too few for {d} dimensions: at least {least}")
+            self._whole(cloud, int(self.n_neighbors))
+            return int(self.n_neighbors)
+        grid = self._grid(cloud, d)
+        return grid[min(2, len(grid) - 1)]
+
+    def _grid(self, cloud: Cloud, d: int) -> list[int]:
+        """The values of k that hold the points together, of those to try."""
+        least, most = self.least_neighbors(d), cloud.near.shape[1] - 1
+        if most < least:
+            raise InputError(
+                f"n_samples={len(cloud.near)} is too few for {plural(d, 'dimension')}: at least {least + 1}"
+            )
+        largest = min(most, max(least + 1, len(cloud.near) // 4, min(most, 2 * least)))
+        grid = sorted({round(k) for k in np.geomspace(min(least + 2, largest), largest, SEARCHED)})
+        whole = [k for k in grid if parts(cloud.near[:, : k + 1]).max() == 0]
+        if whole:
+            return whole
+        while largest < most:  # points in clumps: whatever holds them together
+            largest = min(most, largest + max(1, largest // 4))
+            if parts(cloud.near[:, : largest + 1]).max() == 0:
+                return [largest]
+        self._whole(cloud, largest)
+        raise AssertionError("unreachable: the graph was in parts")
+
+    def _whole(self, cloud: Cloud, k: int) -> None:
+        """Refuse a graph in parts: each would look like a factor of its own."""
+        member = parts(cloud.near[:, : k + 1])
+        if member.max() == 0:
+            return
+        sizes = np.bincount(member).tolist()
+        shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
+        raise InputError(
+            f"the neighbour graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
+            "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
+            "(on_disconnected='largest')"
+        )
+
+    def _neighbourhood(self, cloud: Cloud, trial: Attempt) -> Attempt:
+        """The embedding with the given k, or with the one that keeps near distances best."""
+        if self.n_neighbors != "auto":
+            return trial
+        grid = self._grid(cloud, trial.d)
+        found = {trial.k: trial}
+
+        def score(i: int) -> float:
+            k = grid[i]
+            found[k] = found[k] if k in found else self._attempt(cloud, trial.d, k)
+            return found[k].choice.score
+
+        # Every second value first, then the neighbours of the best: the score has one hill.
+        best = max(range(0, len(grid), 2), key=score)
+        best = max({max(best - 1, 0), best, min(best + 1, len(grid) - 1)}, key=score)
+        self.searched_ = {str(k): round(found[k].choice.score, 4) for k in sorted(found)}
+        return found[grid[best]]
+
+    # Diagnosis --------------------------------------------------------------------------------------------------
+
+    def _judge(self, cloud: Cloud, found: Attempt, count: int) -> None:
+        """How far to trust the codes, in numbers and in words."""
+        z = self.codes_.numpy()
+        self.isometry_ = isometry(rescaled(z[cloud.judges], cloud.pairs), cloud.pairs.dx)
+        kurtosis, error = excess_kurtosis((z - z.mean(0)) / z.std(0))
+        self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
+        wanted, unwanted = found.values[: found.d].max(), found.values[found.d :]
+        self.eigengap_ = float(unwanted.min() / max(wanted, 1e-300)) if len(unwanted) else float("inf")
+        self.diagnosis_ = [*self._said_of_data(cloud, found, count), *self._said_of_factors(kurtosis, error)]
+
+    def _said_of_data(self, cloud: Cloud, found: Attempt, count: int) -> list[str]:
+        said = []
+        if len(cloud.points) < count:
+            said.append(f"{len(cloud.points):,} landmarks stand for {count:,} observations.")
+        if self.smooth_:
+            said.append(f"Images were blurred by {self.smooth_:g} pixels.")
+        if self.latent_dim == "auto":
+            said.append(self._said_of_dimension(found.d))
+        said.append(f"The neighbour graph of {found.k} neighbours is in one piece.")
+        how = "keeps near distances" if self.isometry_ > 0.9 else "keeps near distances roughly"
+        if self.isometry_ < 0.7:
+            how = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
+        said.append(f"The embedding {how} (local isometry {self.isometry_:.3f}; 1 is perfect).")
+        if found.choice.columns != tuple(range(found.d)):
+            chosen = ", ".join(str(c + 1) for c in found.choice.columns)
+            said.append(f"Eigenvectors {chosen} were taken: earlier ones only repeat a factor.")
+        if self.eigengap_ < 2:
+            said.append(
+                f"The eigenvalues have no gap after {found.d} ({self.eigengap_:.1f} times): other choices are near."
+            )
+        return said
+
+    def _said_of_dimension(self, d: int) -> str:
+        votes = [round(self.dimension_["likelihood"]), self.dimension_["gap"]]
+        sure = "sure" if votes == [d, d] else "fairly sure" if d in votes else "not sure"
+        listed = ", ".join(f"{name} {value}" for name, value in self.dimension_.items())
+        return f"The data seem to have {plural(d, 'dimension')} ({sure}; {listed})."
+
+    def _said_of_factors(self, kurtosis: np.ndarray, error: np.ndarray) -> list[str]:
+        said = []
+        for j, (k, e) in enumerate(zip(kurtosis, error, strict=True)):
+            if abs(k) < 4 * e or abs(k) < 0.1:
+                text = f"Factor {j + 1} is close to Gaussian (excess kurtosis {k:.2f} +- {2 * e:.2f})"
+                said.append(f"{text}: ICA cannot fix its rotation.")
+        return said

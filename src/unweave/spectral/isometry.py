@@ -1,0 +1,90 @@
+"""Does a small step in the codes mean the same step in the data? Over pairs of points that are close in the data."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+from sklearn.metrics.pairwise import euclidean_distances
+
+CLOSEST = 0.05  # of all pairs, as in Horan, Richardson and Weiss (2021), Sec. 4
+
+
+class Pairs(NamedTuple):
+    """Pairs of points and their distance in the data."""
+
+    i: np.ndarray  # (m,)
+    j: np.ndarray  # (m,)
+    dx: np.ndarray  # (m,)
+
+
+def closest_pairs(x: np.ndarray, share: float = CLOSEST) -> Pairs:
+    """The closest share of all pairs of rows, (n, D)."""
+    i, j = np.triu_indices(len(x), 1)
+    distance = euclidean_distances(x - x.mean(0))[i, j]  # by one matrix product; centred, so that little cancels
+    count = max(1, int(share * len(distance)))
+    keep = np.sort(np.argpartition(distance, count - 1)[:count])
+    return Pairs(i[keep], j[keep], distance[keep])
+
+
+def rescaled(z: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """The distances of pairs in the codes z (n, d), each dimension rescaled so that they fit the data best, (m,)."""
+    gaps = (z[pairs.i] - z[pairs.j]) ** 2  # (m, d)
+    return np.asarray(np.sqrt(gaps @ rescaling(gaps, pairs.dx)))
+
+
+def isometry(dz: np.ndarray, dx: np.ndarray) -> float:
+    """The correlation of two lists of distances; 0 where one of them never changes."""
+    if np.ptp(dz) <= 1e-12 * max(dz.max(), 1e-300) or np.ptp(dx) == 0:
+        return 0.0  # codes that say nothing, or a grid on which all neighbours are equally far
+    return float(np.corrcoef(dx, dz)[0, 1])
+
+
+def rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
+    """Squared scales w >= 0, (d,), that minimise the mean of (sqrt(sum_k w_k gaps_k) - dx)^2."""
+    unit = gaps.mean(0)
+    unit[unit == 0] = 1
+    gaps = gaps / unit
+    w0, _ = nnls(gaps.T @ gaps, gaps.T @ dx**2)  # least squares of squared distances: a good start, in closed form
+
+    def loss(s: np.ndarray) -> tuple[float, np.ndarray]:
+        dz = np.sqrt(gaps @ s**2)
+        error = dz - dx
+        return float(error @ error), 2 * s * (gaps.T @ (error / np.maximum(dz, 1e-12 * dx.max() + 1e-300)))
+
+    scale = float(dx @ dx) or 1.0
+    start = np.sqrt(np.maximum(w0, 1e-6 * max(w0.max(initial=0), 1e-12)))
+    found = minimize(lambda s: tuple(v / scale for v in loss(s)), start, jac=True, method="L-BFGS-B")
+    return np.asarray(found.x**2 / unit)
+
+
+class Choice(NamedTuple):
+    """Which columns of an embedding to keep, and how isometric they are up to a linear map."""
+
+    columns: tuple[int, ...]
+    score: float
+
+
+def most_isometric(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) -> Choice:
+    """Of the columns y (n, q) the d that keep near distances best up to a linear map; the first d unless clearly less.
+
+    A long thin manifold fills the null space with functions of one factor before the second appears: then the first d
+    columns have no linear map that keeps distances, and a later column does. Squared distances are fitted by least
+    squares as a quadratic form of the differences, for every choice of columns from one table of products.
+    """
+    a, b = np.triu_indices(y.shape[1])
+    step = y[pairs.i] - y[pairs.j]  # (m, q)
+    products = step[:, a] * step[:, b]  # (m, q(q+1)/2)
+    gram, target = products.T @ products, products.T @ pairs.dx**2
+    best = first = None
+    for columns in combinations(range(y.shape[1]), d):
+        mine = np.flatnonzero(np.isin(a, columns) & np.isin(b, columns))
+        form = np.linalg.lstsq(gram[np.ix_(mine, mine)], target[mine], rcond=1e-10)[0]
+        fitted = np.sqrt(np.maximum(products[:, mine] @ form, 0))
+        choice = Choice(columns, isometry(fitted, pairs.dx))
+        first = first or choice
+        best = choice if best is None or choice.score > best.score else best
+    assert best is not None and first is not None
+    return best if best.score > first.score + margin else first

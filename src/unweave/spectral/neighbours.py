@@ -1,0 +1,46 @@
+"""Nearest neighbours, and the graph they make."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+SLACK = 0.1  # a neighbour may be so much further away than the true one: nearly all are exact, and found much faster
+LARGE = 20_000  # from so many points on it pays to search in the order of the tree's leaves
+
+
+def tree_of(points: np.ndarray) -> cKDTree:
+    """A search tree that is quick to build."""
+    return cKDTree(points, balanced_tree=False, compact_nodes=len(points) > LARGE)
+
+
+def neighbours(points: np.ndarray, k: int) -> np.ndarray:
+    """Each point itself and its k nearest others, in order of distance, (n, D) -> (n, k + 1)."""
+    order = np.asarray(tree_of(points).indices) if len(points) > LARGE else np.arange(len(points))
+    ordered = points[order]  # neighbours in space are now neighbours in memory
+    near = tree_of(ordered).query(ordered, k + 1, eps=SLACK, workers=-1)[1]
+    found = np.empty_like(near)
+    found[order] = order[near]
+    return _self_first(found)
+
+
+def _self_first(near: np.ndarray) -> np.ndarray:
+    """Where points coincide, another one may be listed before the point itself."""
+    rows = np.arange(len(near))
+    wrong = np.flatnonzero(near[:, 0] != rows)
+    for i in wrong:
+        near[i] = [i, *near[i][near[i] != i][: near.shape[1] - 1]]
+    return near
+
+
+def parts(near: np.ndarray) -> np.ndarray:
+    """Which part of the neighbour graph each point is in, (n,); parts are numbered from the largest on."""
+    n, k = near.shape
+    graph = csr_matrix((np.ones(n * k, np.int8), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    member = connected_components(graph, directed=False)[1]
+    size = np.bincount(member)
+    rank = np.empty(len(size), int)
+    rank[np.argsort(-size, kind="stable")] = np.arange(len(size))
+    return np.asarray(rank[member])
