@@ -226,7 +226,7 @@ BAD = {
     "big square": (["fit", "pca", "squares-xy", "--data.side", "99"], "side must be smaller"),
     "no factors sought": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "0"], "at least one factor"),
     "too many factors": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "60"], "more than the data allow"),
-    "few neighbours": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "3"], "needs at least 6"),
+    "few neighbours": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "3"], "needs at least 10"),
     "many neighbours": (
         ["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "60"],
         "n_samples=60 is too few",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unweave import InputError
+from unweave import InputError, catalog
 from unweave.metrics import (
     beta_vae_score,
     dci,
@@ -14,11 +14,12 @@ from unweave.metrics import (
     mcc,
     mig,
     modularity,
+    prepared,
     sap,
     score_all,
 )
 from unweave.metrics.local_isometry import near_pairs
-from unweave.scoring import interval
+from unweave.scoring import interval, numbers
 from unweave.spectral.isometry import rescaling
 
 
@@ -301,3 +302,80 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
         low, high = interval(mcc, c, z, repeats=60, level=0.9, seed=seed)[""]
         hits += low <= 0.8 <= high
     assert 30 <= hits <= 40
+
+
+@pytest.mark.parametrize("name", ["infomec", "dci[trees]", "sap[logistic]", "mig", "explicitness"])
+def test_every_interval_holds_its_value_and_is_narrower_with_more_samples(name):
+    """Scores that train, test or look for neighbours must not see a row twice."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, [3, 4], (1600, 2)).astype(float)
+    z = c + 0.5 * rng.normal(size=c.shape)
+    scorer = next(iter(catalog.find_metrics([name]).values()))
+    widths = []
+    for n in (200, 1600):
+        bounds = interval(scorer, c[:n], z[:n], repeats=8)
+        for part, value in numbers(scorer(c[:n], z[:n])).items():
+            assert bounds[part][0] <= value <= bounds[part][1]
+        widths.append(np.ptp(next(iter(bounds.values()))))
+    assert widths[1] < widths[0]
+    with pytest.raises(InputError, match="at least two resamples"):
+        interval(scorer, c, z, repeats=1)
+
+
+def test_levels_with_fractions_and_values_that_repeat_are_classes_like_others():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 5, (600, 2)) / 4
+    assert irs(c, c) == pytest.approx(1)
+    tied = np.maximum(rng.normal(size=(600, 2)), 0)  # half of the values are zero: most equal-count bins are empty
+    assert irs(tied, tied) > 0.7
+    assert factor_vae_score(tied, tied).accuracy == 1
+
+
+def test_what_is_left_of_a_dead_code_is_rounding_and_no_score_minds():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 3, (600, 2)).astype(float)
+    for dead in (0.1 + 1.4e-17 * rng.integers(-1, 2, 600), np.full(600, 1e17)):
+        z = np.column_stack([c, dead])
+        assert mig(c, z) == mig(c, c)
+        assert modularity(c, z) == pytest.approx(modularity(c, c) * 2 / 3)
+
+
+def test_a_dead_code_does_not_help_noise_in_sap():
+    """It can say the most frequent class, like a code of noise: the gap between them is small."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 2, (2000, 2))
+    assert sap(c, np.column_stack([rng.normal(size=2000), np.zeros(2000)])) < 0.1
+
+
+def test_axes_swapped_in_both_are_noticed():
+    x = np.random.default_rng(0).normal(size=(500, 4))
+    with pytest.raises(InputError, match=r"more columns than samples in both; are the axes swapped"):
+        mcc(x.T, x.T)
+
+
+def test_known_kinds_beat_what_values_look_like():
+    """120 classes by number are classes; levels of 22.5 degrees are levels."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 120, 3000).astype(float)
+    assert len(np.unique(prepared(label).classes[0])) == 20, "an array may hold anything: many values are a range"
+    assert len(np.unique(prepared(label, [True]).classes[0])) == 120
+    angle = 22.5 * rng.integers(0, 4, 600)
+    with pytest.raises(InputError, match="use sap"):
+        sap(angle, angle)
+    assert sap(prepared(angle, [True]), angle) > 0.4
+
+
+@pytest.mark.parametrize("estimator", ["rf", "gbt"])
+def test_the_slow_estimators_keep_the_contract_too(estimator, grid):
+    rng = np.random.default_rng(0)
+    c, z = grid[::8], grid[::8] + 0.05 * rng.normal(size=grid[::8].shape)
+    perfect = dci(c, z, estimator=estimator)
+    assert min(perfect) > 0.95
+    other = dci(c, z[:, ::-1] * [-3, 0.1] + [0, 7], estimator=estimator)
+    assert other == pytest.approx(perfect, abs=0.02)
+    dead = dci(c, np.column_stack([z, np.full(len(z), 3.0)]), estimator=estimator)
+    assert dead == pytest.approx(perfect, abs=1e-6)
+    nothing = dci(c, np.ones_like(z), estimator=estimator)
+    assert nothing.disentanglement == 0
+    noise = dci(c, rng.normal(size=z.shape), estimator=estimator)
+    assert noise.disentanglement < perfect.disentanglement - 0.3

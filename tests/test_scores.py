@@ -81,10 +81,22 @@ def test_infomec_of_perfect_doubled_and_mixed_codes():
     assert infomec(GRID[:, :2], turned(CODES)).modularity < 0.1
 
 
-def test_infomec_leaves_out_codes_that_hardly_move():
-    faint = np.column_stack([CODES, 0.1 * CODES[:, :1]])
-    assert infomec(GRID, faint) == infomec(GRID, CODES)
+def test_infomec_leaves_out_codes_that_hardly_move_but_not_from_explicitness():
+    faint = np.column_stack([CODES, 0.01 * CODES[:, :1]])
+    assert infomec(GRID, faint)[::2] == infomec(GRID, CODES)[::2]
     assert infomec(GRID, faint, prune=0).compactness < infomec(GRID, CODES).compactness - 0.1
+    assert infomec(GRID, CODES * [1, 1, 0.01]).explicitness > 0.99
+
+
+def test_infomec_divides_by_the_entropy_of_the_classes_that_it_measured():
+    """A monotone map of a continuous factor changes no class, so no information."""
+    c = np.random.default_rng(1).normal(size=(1500, 2))
+    z = np.column_stack([c[:, 0] + c[:, 1], c[:, 0] - c[:, 1]])
+    bent = np.column_stack([c[:, 0], np.exp(2 * c[:, 1])])
+    assert infomec(bent, z).modularity == pytest.approx(infomec(c, z).modularity, abs=1e-9)
+    # A factor of two equally likely values that a code tells entirely: information over entropy is one.
+    coin = np.repeat([[0.0, 0], [0, 1], [1, 0], [1, 1]], 200, 0)
+    assert infomec(coin, coin + 0.01 * RNG.normal(size=coin.shape)).compactness > 0.97
     assert infomec(GRID, np.ones((len(GRID), 2))) == (0, 0, 0)
 
 
@@ -108,7 +120,9 @@ def test_total_correlation_of_gaussians_has_a_closed_form(rho):
 
 def test_codes_that_determine_each_other_and_dead_ones():
     z = np.random.default_rng(0).normal(size=(500, 1))
-    assert unsupervised(None, np.hstack([z, -z])).total_correlation > 15
+    assert unsupervised(None, np.hstack([z, -z])).total_correlation == np.inf
+    both = np.random.default_rng(1).normal(size=(500, 2))
+    assert unsupervised(None, np.column_stack([both, both.sum(1)])).total_correlation == np.inf
     assert unsupervised(None, np.hstack([z, np.ones_like(z)])) == (0, 0)
 
 
@@ -124,6 +138,8 @@ def test_the_worst_group_decides():
     assert worst_group_accuracy(y, guess, np.stack([y, colour], 1)) == 0
     assert worst_group_accuracy(y, guess, colour) == pytest.approx(3 / 4)
     assert worst_group_accuracy(["a", "b"], ["a", "b"], ["x", "y"]) == 1
+    mixed = pd.DataFrame({"y": y, "colour": ["red", "red", "red", None, "red", None, None, None]})
+    assert worst_group_accuracy(y, guess, mixed) == 0
     with pytest.raises(InputError, match="argmax"):
         average_accuracy(y, np.eye(2)[guess])
     with pytest.raises(InputError, match="7 rows of groups and 8 labels"):
@@ -138,6 +154,28 @@ def test_relative_strength_by_hand():
     assert one_to_one(np.ones((3, 3))) == pytest.approx(1 / 3)
     assert one_to_one(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])) == pytest.approx(2 / 3)
     assert one_to_one(np.zeros((2, 2))) == 0
+
+
+def test_a_run_scores_its_median_over_the_others():
+    """Two runs that agree and three of noise: the median over four others is one of noise, the mean would not be."""
+    rng = np.random.default_rng(0)
+    c = rng.normal(size=(2000, 2))
+    found = udr([c, c, *(rng.normal(size=(2000, 2)) for _ in range(3))])
+    assert found[:2].max() < 0.1
+    most = udr([c, c, c, rng.normal(size=(2000, 2))])
+    assert most[:3].min() > 0.97
+
+
+def test_centrality_is_a_mean_of_both_ways_round():
+    rng = np.random.default_rng(0)
+    c = rng.uniform(-1, 1, (1500, 2))
+    poor = c[:, :1]  # knows one factor: as truth it is easily told, as code it cannot tell two
+    whole, part = model_centrality([c, poor])
+    assert whole == part, "with two runs, each is compared with the other only"
+    one = factor_vae_score(c, poor).accuracy
+    other = factor_vae_score(poor, c).accuracy
+    assert whole == pytest.approx((one + other) / 2, abs=0.03)
+    assert one < other - 0.2
 
 
 @pytest.mark.parametrize("score", [udr, lambda z: udr(z, similarity="lasso"), model_centrality])
@@ -204,6 +242,27 @@ def test_drawn_sets_share_exactly_the_factor_that_is_held_fixed():
             assert (c[..., j] == c[:, :1, j]).all()
             others = [i for i in range(len(data.factors)) if i != j and data.factors[i].size > 1]
             assert all((c[..., i] != c[:, :1, i]).any() for i in others)
+
+
+def test_dead_codes_take_no_part_when_drawing_either():
+    data = SquaresXY(points=600).load()
+
+    class Dead(Reader):
+        def transform(self, x):
+            return np.column_stack([super().transform(x) + 0.1 * RNG.normal(size=(len(x), 2)), np.full(len(x), 0.1)])
+
+    assert factor_vae_score(data, Dead(), votes=200) == (1.0, 2)
+    with pytest.raises(InputError, match="at least two"):
+        factor_vae_score(data, Dead(), votes=1)
+    assert factor_vae_score(data, Dead(), votes=3).active == 2
+
+
+def test_votes_and_points_for_testing_were_not_trained_on():
+    """Many codes of noise and few votes: a rule that was tested on its own votes would look far better than chance."""
+    rng = np.random.default_rng(0)
+    c, z = rng.integers(0, 4, (4000, 4)), rng.normal(size=(4000, 60))
+    assert np.mean([factor_vae_score(c, z, votes=120, seed=s).accuracy for s in range(8)]) < 0.36
+    assert np.mean([beta_vae_score(c, z, points=120, seed=s) for s in range(4)]) < 0.36
 
 
 # Many codes, names, scorers -------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def test_a_sweep_is_the_product_of_its_axes():
 
 
 def test_a_study_gives_a_row_per_run_and_a_folder_per_key(tmp_path):
-    runs = [*sweep(DATA, PCA(), latent_dim=[1, 2]), Run(DATA, HessianICA())]
+    runs = [*sweep(DATA, PCA(), latent_dim=[1, 2]), Run(DATA, HessianICA(latent_dim=2))]
     table = execute(runs, tmp_path)
     assert list(table["method"]) == ["pca", "pca", "hessian-ica"]
     assert list(table["latent_dim"]) == [1, 2, 2]

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from . import datasets as _datasets
 from . import methods as _methods
 from . import metrics as _metrics
@@ -139,6 +141,7 @@ def _executed(path: Path, _changed: int) -> Any:
     assert spec is not None and spec.loader is not None
     # Registered before it runs: dataclasses, and later worker processes, look the module up by name.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    cloudpickle.register_pickle_by_value(module)  # worker processes of n_jobs cannot import it
     try:
         spec.loader.exec_module(module)
     except Exception as error:

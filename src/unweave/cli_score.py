@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from .terminal import parsed, progress, say, say_json, say_table, summary
 
 if TYPE_CHECKING:
     from .scoring import Metric
+
+Notify = Callable[[str], None]
 
 
 @dataclass(kw_only=True)
@@ -43,22 +46,18 @@ def score(args: list[str]) -> None:
     """score a run, or codes from any tool: unweave score codes.npy --factors factors.csv"""
     options = parsed(Score, prog="unweave score", args=args)
     from . import catalog
-    from .files import read_codes
-    from .study import read_run
 
+    if options.bootstrap < 0:
+        raise InputError(f"--bootstrap {options.bootstrap}: wanted a number of resamples, 20 say")
     names = catalog.metrics() if options.all or not options.metrics else options.metrics
     scorers = catalog.find_metrics(names, every=options.all)
-    is_run = _is_run(options.codes)
     with progress(quiet=options.json) as notify:
         notify(f"scoring {options.codes}")
-        if is_run and options.factors is None and options.inputs is None and not (options.chance or options.bootstrap):
-            found = {name: {"value": value} for name, value in _of_run(options, list(scorers)).items()}
-        else:
-            codes = read_run(options.codes).codes if is_run else read_codes(options.codes)
-            found = score_files(codes, options, scorers, notify)
+        found = _of_run(options, scorers, notify) if _is_run(options.codes) else _of_files(options, scorers, notify)
     if options.json:
         more = options.chance or options.bootstrap
-        return say_json(found if more else {name: row["value"] for name, row in found.items()})
+        plain = {n: {k: v if math.isfinite(v) else None for k, v in row.items()} for n, row in found.items()}
+        return say_json(plain if more else {name: row["value"] for name, row in plain.items()})
     return _say_scores(found, scorers, str(options.codes))
 
 
@@ -74,7 +73,8 @@ def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], 
     rows, said = [], ""
     for name, row in found.items():
         scorer = scorers.get(name.partition(".")[0])
-        numbers = [f"{row['value']:.4f}", f"{scorer.facts.best:g}" if scorer else ""]
+        best = row.get("best", math.nan)
+        numbers = [f"{row['value']:.4f}", f"{best:g}" if math.isfinite(best) else ""]
         text = summary(scorer)
         rows.append(
             [name, *numbers, *(f"{row[c]:.4f}" if c in row else "" for c in extra), "" if text == said else text]
@@ -83,35 +83,51 @@ def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], 
     say_table(["score", "value", "best", *extra, "what it says"], rows, title)
 
 
-def _of_run(options: Score, names: list[str]) -> dict[str, float]:
-    """The scores that a run has kept."""
-    from .study import read_run
+def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[str, dict[str, float]]:
+    """The scores that a run has kept, and those that follow from its codes and what it knows of the factors."""
+    import torch
 
-    scores = {k: v for k, v in read_run(options.codes).scores.items() if k.partition(".")[0] in names}
-    absent = [name for name in names if not any(k.partition(".")[0] == name for k in scores)]
-    if options.metrics and absent:
-        raise InputError(
-            f"{options.codes} has no {', '.join(absent)}: its data have no factors of that kind, or it was not asked "
-            "for; repeat its `unweave fit` with --metrics, or give --factors FILE"
-        )
-    return scores
+    from .study import Truths, read_run
+
+    run = read_run(options.codes)
+    if options.factors is not None or options.inputs is not None:
+        return score_codes(run.codes, _truths(options, run.codes), options, scorers, notify)
+    kept: dict[str, dict[str, float]] = {}
+    if not (options.chance or options.bootstrap):
+        best = {name: scorer.facts.best for name, scorer in scorers.items()}
+        known = {k: v for k, v in run.scores.items() if k.partition(".")[0] in scorers}
+        kept = {k: {"value": v, "best": best[k.partition(".")[0]]} for k, v in known.items()}
+        if not options.all and not options.metrics:
+            return kept
+    done = {k.partition(".")[0] for k in kept}
+    rest = {name: scorer for name, scorer in scorers.items() if name not in done}
+    truth = Truths(None, torch.from_numpy(run.truth), run.factors)
+    return kept | (score_codes(run.codes, truth, options, rest, notify, least=0 if kept else 1) if rest else {})
 
 
-def score_files(
-    codes: Any, options: Score, scorers: dict[str, Metric], notify: Callable[[str], None]
+def _of_files(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[str, dict[str, float]]:
+    """Every score that the files at hand allow."""
+    from .files import read_codes
+
+    alone = bool(options.metrics) and all(scorer.facts.truth == "nothing" for scorer in scorers.values())
+    if options.factors is None and options.inputs is None and not alone:
+        raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
+    codes = read_codes(options.codes)
+    return score_codes(codes, _truths(options, codes), options, scorers, notify)
+
+
+def score_codes(
+    codes: Any, truth: Any, options: Score, scorers: dict[str, Metric], notify: Notify, least: int = 1
 ) -> dict[str, dict[str, float]]:
-    """Every score that the files at hand allow: its value and, if asked for, its chance level and interval."""
+    """Every score that the truth allows: its value and, if asked for, its chance level and interval."""
     from .scoring import scored
 
-    if options.factors is None and options.inputs is None:
-        raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
-    truth = _truths(options, codes)
     found: dict[str, dict[str, float]] = {}
     insist = bool(options.metrics) and not options.all
     for name, scorer in scorers.items():
         if not truth.has(scorer):
             if insist:
-                raise InputError(_lacking(name, scorer))
+                raise InputError(_lacking(name, scorer, options.codes))
             continue
         notify(f"scoring {options.codes}: {name}")
         try:
@@ -120,13 +136,18 @@ def score_files(
             if insist:
                 raise
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
-    if not found:
+    if len(found) < least:
         raise InputError(f"none of {', '.join(scorers)} fits these files: are all factors classes without an order?")
     return found
 
 
-def _lacking(name: str, scorer: Metric) -> str:
+def _lacking(name: str, scorer: Metric, codes: Path) -> str:
     """Why a score cannot be had from the files."""
+    if _is_run(codes) and scorer.facts.truth in ("factors", "inputs"):
+        return (
+            f"{codes} has no {name}: its data have no factors of that kind, or it was not asked for; "
+            "repeat its `unweave fit` with --metrics, or give --factors FILE or --inputs FILE"
+        )
     return {
         "labels": f"{name} wants a classifier's predictions: call unweave.metrics on them",
         "runs": f"{name} compares runs: unweave select RUNS",

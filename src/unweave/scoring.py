@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from .checks import check_finite
@@ -33,6 +34,8 @@ class Facts(NamedTuple):
     """variants that the plain name stands for"""
     slow: tuple[str, ...]
     """variants that are computed only where they are named"""
+    ordered: tuple[str, ...]
+    """variants for which factors need an order, so that classes without one are left out"""
 
 
 class Metric(Protocol):
@@ -46,6 +49,7 @@ class Metric(Protocol):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+ORDERED: tuple[Kind, ...] = ("ordinal", "circular", "real")
 PLAIN: Mapping[str, Mapping[str, Any]] = {"": {}}
 
 
@@ -54,11 +58,11 @@ def metric(
     paper: str,
     best: float = 1.0,
     truth: Truth = "factors",
-    kinds: tuple[Kind, ...] = ("nominal", "ordinal", "circular", "real"),
     worst: float | None = 0.0,
     variants: Mapping[str, Mapping[str, Any]] = PLAIN,
     default: tuple[str, ...] = (),
     slow: tuple[str, ...] = (),
+    ordered: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Mark a function `score(factors, codes)` as a metric. It is not wrapped: it stays the function you wrote.
 
@@ -67,8 +71,9 @@ def metric(
     """
 
     def mark(function: F) -> F:
-        facts = Facts(paper, best, truth, kinds, worst, variants, default or (next(iter(variants)),), slow)
-        cast(Any, function).facts = facts
+        usual = default or (next(iter(variants)),)
+        kinds = ORDERED if usual[0] in ordered else ("nominal", *ORDERED)
+        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst, variants, usual, slow, ordered)
         return function
 
     return mark
@@ -79,6 +84,8 @@ class Variant:
 
     def __init__(self, scorer: Metric, name: str) -> None:
         self.scorer, self.settings, self.facts = scorer, scorer.facts.variants[name], scorer.facts
+        if name in self.facts.ordered:
+            self.facts = self.facts._replace(kinds=ORDERED)
         self.__name__ = kebab(scorer.__name__) + (f"[{name}]" if name else "")
         self.__doc__ = scorer.__doc__
 
@@ -121,12 +128,13 @@ def scored(
     name: str, scorer: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """A score's parts by name: value, best, and on request the chance level and a bootstrap interval."""
-    values = numbers(scorer(truth, codes))
+    found = scorer(truth, codes)
+    values, counts = numbers(found), [part for part in numbers(found) if isinstance(getattr(found, part, None), int)]
     base = chance_level(scorer, truth, codes, seed=seed) if chance else {}
     bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
     rows: dict[str, dict[str, float]] = {}
     for part, value in values.items():
-        row = {"value": value, "best": scorer.facts.best}
+        row = {"value": value, "best": np.nan if part in counts else scorer.facts.best}
         row |= {"chance": base[part]} if chance else {}
         row |= dict(zip(("low", "high"), bounds[part], strict=True)) if bootstrap else {}
         rows[column(name, part)] = row
@@ -148,14 +156,30 @@ def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, se
 def interval(
     scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """A bootstrap interval: quantiles of the score over resamples of the rows."""
+    """A bootstrap interval: how the score varies over random halves of the rows, put around its value.
+
+    Halves are drawn without replacement, because copies of a row would stand in training and test at once and be each
+    other's nearest neighbours. The variance over halves of a sample is that of the whole sample over samples.
+    """
+    if repeats < 2:
+        raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
     rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
-    c = truth.numpy(force=True) if isinstance(truth, Tensor) else None if truth is None else np.asarray(truth)
-    picks = [rng.integers(len(z), size=len(z)) for _ in range(repeats)]
-    rounds = [numbers(scorer(None if c is None else c[rows], z[rows])) for rows in picks]
-    tail = (1 - level) / 2
-    bounds = {name: np.quantile([r[name] for r in rounds], [tail, 1 - tail]) for name in rounds[0]}
-    return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
+    value = numbers(scorer(truth, codes))
+    picks = [rng.permutation(len(z))[: len(z) // 2] for _ in range(repeats)]
+    rounds = [numbers(scorer(rows_of(truth, rows), z[rows])) for rows in picks]
+    tail, bounds = (1 - level) / 2, {}
+    for name in value:
+        found = np.array([r[name] for r in rounds])
+        low, high = np.quantile(found - found.mean(), [tail, 1 - tail]) + value[name]
+        bounds[name] = float(low), float(high)
+    return bounds
+
+
+def rows_of(truth: Any, rows: np.ndarray) -> Any:
+    """Some rows of whatever a metric is told: an array, a tensor, prepared factors, nothing."""
+    if truth is None or hasattr(truth, "take_rows"):
+        return truth if truth is None else truth.take_rows(rows)
+    return (truth.numpy(force=True) if isinstance(truth, Tensor) else np.asarray(truth))[rows]
 
 
 def numbers(value: Any) -> dict[str, float]:
@@ -183,12 +207,17 @@ def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
         )
     if len(c) < 3:
         raise InputError(f"{plural(len(c), 'sample')}: a score needs at least three")
+    if len(c) < min(c.shape[1], z.shape[1]):
+        shapes = f"{what} of shape {c.shape} and codes of shape {z.shape}"
+        raise InputError(
+            f"{shapes}: more columns than samples in both; are the axes swapped? wanted one row per sample"
+        )
 
 
 def as_matrix(array: Any, what: str) -> np.ndarray:
     """Numbers as a float64 matrix, (samples, columns); one column may come flat, inputs in any shape."""
     if isinstance(array, Tensor):
-        array = array.numpy(force=True)
+        array = (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
     values = np.asarray(array)
     if values.dtype.kind not in "fiub":
         raise InputError(f"{what} hold {values.dtype}, not numbers: code classes as 0, 1, 2, ...")

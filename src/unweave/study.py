@@ -177,7 +177,9 @@ class Truths:
         columns = self._columns(scorer)
         if columns not in self._prepared:
             values = [self.factors[j].measured(self.c[:, j]) for j in columns]
-            self._prepared[columns] = prepared(torch.stack(values, 1))
+            self._prepared[columns] = prepared(
+                torch.stack(values, 1), [True if self.factors[j].size else None for j in columns]
+            )
         return self._prepared[columns]
 
     def _columns(self, scorer: Metric) -> tuple[int, ...]:

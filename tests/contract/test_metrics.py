@@ -7,7 +7,7 @@ import torch
 import unweave
 from unweave import InputError, catalog
 
-# Every variant of every metric that looks at one run's codes; the slow ones have the same code, so they are left out.
+# Every variant of every metric that looks at one run's codes; slow ones are held to the same in test_metrics.py.
 METRICS = {
     name: variant
     for name, variant in catalog.find_metrics(catalog.metrics(), every=True).items()
@@ -82,6 +82,19 @@ def test_order_sign_and_scale_of_codes_do_not_matter(metric, factors):
     # Trees break ties by the order of columns; everything else is equal to rounding.
     tolerance = 2e-3 if metric.__name__.startswith(("dci", "infomec")) else 1e-6
     assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=tolerance)
+
+
+# Scores that look only at the order of a code's values, or at trees of thresholds, do not mind a monotone map of it.
+MONOTONE = ("mcc[spearman]", "dci[trees]")
+
+
+def test_a_monotone_map_of_codes_changes_nothing_where_the_definition_says_so(metric, factors):
+    codes = factors + 0.3 * np.random.default_rng(2).normal(size=factors.shape)
+    before, after = (number(metric(factors, z)) for z in (codes, np.exp(2 * codes)))
+    if metric.__name__ in MONOTONE:
+        assert after == pytest.approx(before, abs=2e-3)
+    else:
+        assert after != before
 
 
 def test_arrays_tensors_and_lists_are_the_same_to_it(metric, factors):

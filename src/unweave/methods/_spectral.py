@@ -148,11 +148,13 @@ class SpectralICA(Method):
             raise InputError(f"smooth={self.smooth} blurs images, and the observations are rows of numbers")
         if self.landmarks != "auto" and self.landmarks < 0:
             raise InputError(f"landmarks={self.landmarks}: wanted 0 for all points, or how many")
+        self._check_enough(d)
+
+    def _check_enough(self, d: int) -> None:
         least = self.least_neighbors(d)
         if self.n_neighbors != "auto" and self.n_neighbors < least:
-            raise InputError(
-                f"n_neighbors={self.n_neighbors} is too few for latent_dim={d}: a neighbourhood needs at least {least}"
-            )
+            text = f"n_neighbors={self.n_neighbors} is too few for latent_dim={d}"
+            raise InputError(f"{text}: a neighbourhood needs at least {least}")
 
     def _blurs(self, shape: tuple[int, ...]) -> list[float]:
         if self.smooth != "auto":
@@ -246,9 +248,7 @@ class SpectralICA(Method):
     def _default(self, cloud: Cloud, d: int) -> int:
         """The neighbourhood of a first attempt, large enough to hold the points together if any is."""
         if self.n_neighbors != "auto":
-            least = self.least_neighbors(d)
-            if self.n_neighbors < least:
-                raise InputError(f"n_neighbors={self.n_neighbors} is too few for {d} dimensions: at least {least}")
+            self._check_enough(d)
             self._whole(cloud, int(self.n_neighbors))
             return int(self.n_neighbors)
         grid = self._grid(cloud, d)

@@ -1,7 +1,7 @@
 """One file per metric: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-def prepared(factors: Any) -> Known:
-    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array."""
-    return factors if isinstance(factors, Known) else known(factors, np.zeros((len(factors), 1)))[0]
+def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> Known:
+    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array.
+
+    `discrete` says which of them are; where it says None, those with at most 100 whole values.
+    """
+    if isinstance(factors, Known):
+        return factors
+    return Known(known(factors, np.zeros((len(factors), 1)))[0].c, discrete)
 
 
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:

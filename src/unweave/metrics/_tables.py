@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,14 +13,17 @@ from ..errors import InputError, plural
 from ..scoring import as_matrix, checked, same_rows
 
 BINS = 20  # of a histogram, the field's convention
+ENOUGH = 8  # rows that a group must have for its variance to be worth the name
 MOST_CLASSES = 100  # a factor with more values, or with fractions, counts as continuous
 
 
 class Known:
     """True factors, checked once, and what metrics derive from them, worked out once however many codes are scored."""
 
-    def __init__(self, factors: np.ndarray) -> None:
+    def __init__(self, factors: np.ndarray, discrete: Sequence[bool | None] | None = None) -> None:
         self.c = factors  # (n, k)
+        told = [None] * factors.shape[1] if discrete is None else discrete
+        self.discrete = [is_discrete(c) if d is None else d for c, d in zip(factors.T, told, strict=True)]
         self.binned, self.entropies = cache(self._binned), cache(self._entropies)
 
     def __len__(self) -> int:
@@ -29,12 +33,16 @@ class Known:
         """The factors as they are, for whoever wants plain numbers."""
         return np.array(self.c, dtype=dtype, copy=copy)
 
-    def __getstate__(self) -> np.ndarray:
-        """What another process is sent: the factors alone."""
-        return self.c
+    def take_rows(self, rows: np.ndarray) -> Known:
+        """The factors of some of the samples."""
+        return Known(self.c[rows], self.discrete)
 
-    def __setstate__(self, factors: np.ndarray) -> None:
-        Known.__init__(self, factors)
+    def __getstate__(self) -> tuple[np.ndarray, list[bool]]:
+        """What another process is sent: the factors alone."""
+        return self.c, self.discrete
+
+    def __setstate__(self, state: tuple[np.ndarray, list[bool]]) -> None:
+        Known.__init__(self, *state)
 
     @property
     def count(self) -> int:
@@ -44,7 +52,7 @@ class Known:
     @cached_property
     def classes(self) -> list[np.ndarray]:
         """Each factor as classes 0, 1, ..., (n,)."""
-        found = [classes(column) for column in self.c.T]
+        found = [classes(column, discrete=d) for column, d in zip(self.c.T, self.discrete, strict=True)]
         for j, y in enumerate(found):
             if len(y) < 2 * (y.max() + 1):
                 text = f"factor {j} has {y.max() + 1} classes in {plural(len(y), 'sample')}"
@@ -58,7 +66,8 @@ class Known:
 
     def _binned(self, bins: int) -> list[np.ndarray]:
         """Each factor as whole numbers for a histogram: not binned again where it is discrete."""
-        return [y if is_discrete(c) else histogram(c, bins) for c, y in zip(self.c.T, self.classes, strict=True)]
+        either = zip(self.c.T, self.classes, self.discrete, strict=True)
+        return [y if discrete else histogram(c, bins) for c, y, discrete in either]
 
     def _entropies(self, bins: int) -> np.ndarray:
         """The entropy of every factor, in nats, (k,)."""
@@ -82,16 +91,18 @@ def is_discrete(column: np.ndarray) -> bool:
 
 def histogram(column: np.ndarray, bins: int = BINS) -> np.ndarray:
     """The number of the bin of equal width that each value falls into."""
+    if not alive(column[:, None])[0]:
+        return np.zeros(len(column), int)  # what is left of a dead code is rounding
     edges = np.histogram(column, bins)[1]
     return np.digitize(column, edges[:-1])
 
 
-def classes(column: np.ndarray, bins: int = BINS) -> np.ndarray:
-    """A factor as classes: its values where it is discrete, bins of equal count where it is continuous."""
-    if is_discrete(column):
-        return np.unique(column, return_inverse=True)[1]
-    edges = np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])
-    return np.digitize(column, edges)
+def classes(column: np.ndarray, *, discrete: bool, bins: int = BINS) -> np.ndarray:
+    """A factor as classes 0, 1, ...: its values where it is discrete, bins of equal count where it is continuous."""
+    if not discrete:
+        edges = np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])
+        column = np.digitize(column, edges)  # where values repeat, some bins are empty: they are closed up below
+    return np.unique(column, return_inverse=True)[1]
 
 
 def information(c: Known, z: np.ndarray, bins: int = BINS) -> np.ndarray:
@@ -131,5 +142,5 @@ def check_trainable(y: np.ndarray, j: int) -> None:
 
 
 def alive(z: np.ndarray) -> np.ndarray:
-    """Which codes ever change, (n, d) -> (d,)."""
-    return z.std(0) > 1e-13 * np.abs(z).max(0)
+    """Which codes ever change by more than rounding, (n, d) -> (d,)."""
+    return np.asarray(np.ptp(z, axis=0) > 1e-12 * np.abs(z).max(0))

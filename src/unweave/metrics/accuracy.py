@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import InputError, plural
 from ..scoring import metric
@@ -24,11 +25,10 @@ def worst_group_accuracy(labels: Any, predictions: Any, groups: Any = None) -> f
     nuisance. Without them each class is a group.
     """
     right = _right(labels, predictions)
-    rows = np.asarray(labels if groups is None else groups)
-    if len(rows) != len(right):
-        raise InputError(f"{plural(len(rows), 'row')} of groups and {plural(len(right), 'label')}: want the same")
-    number = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)[1].ravel()
-    return float((np.bincount(number, right) / np.bincount(number)).min())
+    table = pd.DataFrame(labels if groups is None else groups)
+    if len(table) != len(right):
+        raise InputError(f"{plural(len(table), 'row')} of groups and {plural(len(right), 'label')}: want the same")
+    return float(pd.Series(right).groupby([table[c].to_numpy() for c in table], dropna=False).mean().min())
 
 
 def _right(labels: Any, predictions: Any) -> np.ndarray:

@@ -27,8 +27,8 @@ def beta_vae_score(factors: Any, codes: Any, *, points: int = 1_000, pairs: int 
     """
     if isinstance(factors, FactorData):
         drawn = shared(factors, codes, votes=points, sets=pairs, size=2, seed=seed)
-        gaps = np.abs(drawn.codes[:, :, 0] - drawn.codes[:, :, 1]).mean(1)  # (points, d)
-        x, factor = gaps / np.where(drawn.spread > 0, drawn.spread, 1), drawn.factor
+        x, factor = np.abs(drawn.codes[:, :, 0] - drawn.codes[:, :, 1]).mean(1), drawn.factor  # (points, d), (points,)
+        x = x if x.shape[1] else np.zeros((points, 1))
     else:
         c, z = known(factors, codes)
         if c.count < 2:

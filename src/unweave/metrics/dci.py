@@ -43,6 +43,7 @@ class DCI(NamedTuple):
         "gbt": {"estimator": "gbt"},
     },
     slow=("rf", "rf-cv", "gbt"),
+    ordered=("lasso",),
 )
 def dci(
     factors: Any,

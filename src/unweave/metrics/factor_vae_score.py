@@ -10,7 +10,7 @@ from ..data import FactorData
 from ..errors import InputError
 from ..scoring import metric
 from ._fixed import shared
-from ._tables import alive, known
+from ._tables import ENOUGH, alive, known
 
 
 class FactorVAEScore(NamedTuple):
@@ -32,10 +32,11 @@ def factor_vae_score(
     deviation below `prune` take no part: 0 leaves out dead ones only, 0.05 is what the reference study uses for codes
     with a standard normal prior.
     """
+    if votes < 2:
+        raise InputError(f"votes={votes}: half of them train and half test, so at least two")
     if isinstance(factors, FactorData):
-        drawn = shared(factors, codes, votes=votes, sets=1, size=batch, seed=seed)
-        living = (drawn.spread >= prune) & (drawn.spread > 0)
-        variances, factor = drawn.codes[:, 0, :, living].var(-1).T / drawn.spread[living] ** 2, drawn.factor
+        drawn = shared(factors, codes, votes=votes, sets=1, size=batch, prune=prune, seed=seed)
+        variances, factor = drawn.codes[:, 0].var(1), drawn.factor  # (votes, d), (votes,)
     else:
         c, z = known(factors, codes)
         rng = np.random.default_rng(seed)
@@ -44,9 +45,8 @@ def factor_vae_score(
         groups = [large_groups(rows, batch) for rows in c.groups]
         factor = rng.integers(c.count, size=votes)
         variances = np.array([_variances(groups[j], z, batch, rng) for j in factor])
-    if not living.any():
-        return FactorVAEScore(0.0, 0)
-    return FactorVAEScore(_majority(variances.argmin(1), factor), int(living.sum()))
+    active = variances.shape[1]
+    return FactorVAEScore(_majority(variances.argmin(1), factor), active) if active else FactorVAEScore(0.0, 0)
 
 
 def _majority(still: np.ndarray, factor: np.ndarray) -> float:
@@ -60,7 +60,7 @@ def _majority(still: np.ndarray, factor: np.ndarray) -> float:
 
 def large_groups(groups: list[np.ndarray], wanted: int) -> list[np.ndarray]:
     """The groups of rows of equal factor that are large enough to have a variance worth the name."""
-    large = [rows for rows in groups if len(rows) >= min(wanted, 8)]
+    large = [rows for rows in groups if len(rows) >= min(wanted, ENOUGH)]
     if not large:
         raise InputError("no value of a factor has eight rows or more: give more samples")
     return large

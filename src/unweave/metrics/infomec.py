@@ -6,6 +6,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import entropy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -13,7 +14,7 @@ from sklearn.metrics import log_loss
 
 from ..errors import InputError
 from ..scoring import metric
-from ._tables import BINS, Known, alive, is_discrete, known
+from ._tables import Known, alive, known
 
 
 class InfoMEC(NamedTuple):
@@ -25,26 +26,29 @@ class InfoMEC(NamedTuple):
 
 
 @metric(paper="Hsu, Dorrell, Whittington, Wu and Finn (2023), Sec. 4")
-def infomec(factors: Any, codes: Any, *, prune: float = 1 / 8, seed: int = 0) -> InfoMEC:
+def infomec(factors: Any, codes: Any, *, prune: float = 1 / 20, neighbors: int = 10, seed: int = 0) -> InfoMEC:
     """Does each code know one factor (M), a linear model all of them (E), and is each factor in one code (C)?
 
     M and C: the share that the largest normalised information has of a code's, or a factor's, whole; rescaled so that
-    evenly spread is 0. Information between a real-valued code and a factor is estimated by nearest neighbours. Codes
-    whose range is below `prune` of the largest range count as inactive: the paper's rule, so scale matters. E: the
-    share of a factor's entropy that a logistic regression on all codes explains; of a continuous factor, R^2. As in the
-    paper both are measured on the rows that were learned from.
+    evenly spread is 0. Information between a real-valued code and the classes of a factor is estimated by nearest
+    neighbours. Codes whose range is below `prune` of the largest range count as inactive in M and C: the authors' rule,
+    so scale matters. E: the share of a factor's entropy that a logistic regression on all codes explains, classes
+    balanced; of a continuous factor, R^2. As in the authors' code it is measured on the rows that were learned from.
     """
     c, z = known(factors, codes)
     if c.count < 2:
         raise InputError("InfoMEC compares factors, and there is one only")
-    reach = np.ptp(z, axis=0)
-    z = z[:, alive(z) & (reach > prune * reach.max())]
-    if z.shape[1] == 0:
+    if len(z) < 2 * neighbors:
+        raise InputError(f"{len(z)} samples are too few to estimate information from {neighbors} neighbours")
+    living = alive(z)
+    if not living.any():
         return InfoMEC(0.0, 0.0, 0.0)
-    shared = np.array([mutual_info_classif(z, y, random_state=seed) for y in c.classes])  # (k, d)
-    shared /= c.entropies(BINS)[:, None]
-    z = (z - z.mean(0)) / z.std(0)
-    told = [_told(c, j, z) for j in range(c.count)]
+    reach = np.ptp(z, axis=0)
+    scaled = (z - z.mean(0)) / np.where(living, z.std(0), np.inf)
+    active = scaled[:, living & (reach > prune * reach.max())]
+    shared = np.array([mutual_info_classif(active, y, n_neighbors=neighbors, random_state=seed) for y in c.classes])
+    shared /= np.array([entropy(np.bincount(y)) for y in c.classes])[:, None]  # (k, d)
+    told = [_told(c, j, scaled) for j in range(c.count)]
     return InfoMEC(_preference(shared.T), float(np.mean(told)), _preference(shared))
 
 
@@ -62,12 +66,11 @@ def _preference(shared: np.ndarray) -> float:
 
 def _told(c: Known, j: int, z: np.ndarray) -> float:
     """The share of a factor's entropy, or of its variance, that a linear model on all codes explains."""
-    if not is_discrete(c.c[:, j]):
+    if not c.discrete[j]:
         return float(LinearRegression().fit(z, c.c[:, j]).score(z, c.c[:, j]))
     y = c.classes[j]
-    weight = (len(y) / np.bincount(y))[y]  # classes weigh alike, so that knowing nothing costs log(classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(C=np.inf, class_weight="balanced", max_iter=100).fit(z, y)
-    loss = log_loss(y, model.predict_proba(z), sample_weight=weight)
-    return max(1 - float(loss) / float(np.log(len(model.classes_))), 0.0)
+    # Balanced and knowing nothing, it gives every class the same probability: log(classes) nats.
+    return 1 - float(log_loss(y, model.predict_proba(z))) / float(np.log(len(model.classes_)))

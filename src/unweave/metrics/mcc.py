@@ -15,8 +15,8 @@ from ._tables import known
 
 @metric(
     paper="Hyvarinen and Morioka (2016)",
-    kinds=("ordinal", "circular", "real"),
     variants={"": {}, "spearman": {"correlation": "spearman"}},
+    ordered=("", "spearman"),
 )
 def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"] = "pearson") -> float:
     """Mean |correlation| of each factor with its own code, under the best one-to-one match of codes to factors.

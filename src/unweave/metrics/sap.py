@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 from ..errors import InputError
 from ..scoring import metric
-from ._tables import alive, check_trainable, is_discrete, known, train_and_test
+from ._tables import alive, check_trainable, known, train_and_test
 from .mcc import correlations
 
 Predictor = Literal["svm", "logistic", "r2"]
@@ -22,6 +22,7 @@ Predictor = Literal["svm", "logistic", "r2"]
     paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3",
     variants={"svm": {"predictor": "svm"}, "logistic": {"predictor": "logistic"}, "r2": {"predictor": "r2"}},
     default=("svm", "r2"),
+    ordered=("r2",),
 )
 def sap(
     factors: Any,
@@ -44,7 +45,7 @@ def sap(
     if predictor == "r2":
         found = correlations(c.c, z) ** 2  # (k, d)
     elif predictor in ("svm", "logistic"):
-        real = [j for j, column in enumerate(c.c.T) if not is_discrete(column)]
+        real = [j for j, discrete in enumerate(c.discrete) if not discrete]
         if real:
             raise InputError(f"factor {real[0]} is continuous and has no classes to predict: use sap[r2]")
         living = alive(z)
@@ -62,10 +63,10 @@ def sap(
 def _accuracies(
     y: np.ndarray, j: int, z: np.ndarray, living: np.ndarray, rows: tuple[np.ndarray, np.ndarray], predictor: str
 ) -> np.ndarray:
-    """The test accuracy of each code alone, (d,); a dead one knows nothing and gets zero."""
+    """The test accuracy of each code alone, (d,); a dead one can only say the most frequent class."""
     learn, test = rows
     check_trainable(y[learn], j)
-    found = np.zeros(z.shape[1])
+    found = np.full(z.shape[1], np.mean(y[test] == np.bincount(y[learn]).argmax()))
     for i in np.flatnonzero(living):
         model: Any = LogisticRegression() if predictor == "logistic" else _machine()
         with warnings.catch_warnings():

@@ -35,9 +35,9 @@ def unsupervised(truth: Any, codes: Any, *, bins: int = BINS) -> Unsupervised:
     d = z.shape[1]
     if d < 2:
         return Unsupervised(0.0, 0.0)
-    sign, logdet = np.linalg.slogdet(np.corrcoef(z.T))
+    spectrum = np.linalg.eigvalsh(np.corrcoef(z.T))
     # KL(N(0, S) || N(0, diag S)) = -1/2 log det of the correlation matrix
-    total = -0.5 * logdet if sign > 0 else np.inf
+    total = -0.5 * np.log(spectrum).sum() if spectrum[0] > 1e-12 * d else np.inf
     binned = [histogram(column, bins) for column in z.T]
     pairs = [mutual_information(binned[i], binned[j]) for i in range(d) for j in range(i)]
     return Unsupervised(max(float(total), 0.0), float(np.mean(pairs)))
