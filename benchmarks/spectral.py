@@ -1,45 +1,119 @@
-"""Side-by-side timings. Each line prints what was compared and the ratio: `make bench`."""
+"""HLLE + ICA against scikit-learn's, on the same points in the same run: python benchmarks/spectral.py [NAME ...]
 
+small: 3,000 images of 64 x 64 (k = 10, 15, 30; medians of interleaved runs), and what the search over k costs.
+large: 30,000 and 100,000 points, full solve and landmarks, two to five dimensions; scikit-learn once, at 30,000.
+million: 1,000,000 images of 64 x 64 as bytes, from pixels to codes, with the peak of the process's memory.
+Without an argument, small and large. Times are of two cores; trust ratios of one run.
+"""
+
+import resource
+import sys
 import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
 from sklearn.decomposition import FastICA
 from sklearn.manifold import LocallyLinearEmbedding
-from sklearn.metrics.pairwise import euclidean_distances
 
 from unweave.datasets import SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
 
 
-def timed(function, *args):
+def seconds(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
     start = time.perf_counter()
     value = function(*args)
     return value, time.perf_counter() - start
 
 
-def plain(x: np.ndarray) -> np.ndarray:
-    """The pipeline one would write by hand: scikit-learn's HLLE on raw pixels, then FastICA."""
-    y = LocallyLinearEmbedding(n_components=2, n_neighbors=12, method="hessian", random_state=0).fit_transform(x)
+def by_hand(x: np.ndarray, d: int, k: int) -> np.ndarray:
+    """What one would write: scikit-learn's HLLE, then FastICA."""
+    lle = LocallyLinearEmbedding(n_components=d, n_neighbors=k, method="hessian", eigen_solver="arpack", random_state=0)
+    y = lle.fit_transform(x)
     return FastICA(fun="cube", whiten="unit-variance", random_state=0).fit_transform(y * len(x) ** 0.5)
 
 
-def main() -> None:
-    data = SquaresXY().load()
-    x = data.render(data.sources).flatten(1).double().numpy()
-    theirs, slow = timed(plain, x)
-    ours, fast = timed(HessianICA(n_neighbors=12).fit_transform, x)
-    raw, _ = timed(HessianICA(n_neighbors=12, project=0).fit_transform, x)
-    print(
-        f"HLLE+ICA, 3,000 images of 64 x 64, 12 neighbours: by hand {slow:.1f} s, MCC {mcc(data.sources, theirs):.4f};"
-    )
-    print(f"  unweave {fast:.1f} s, MCC {mcc(data.sources, ours):.4f} ({slow / fast:.2f} times as fast)")
-    print(f"  unweave without projection: MCC {mcc(data.sources, raw):.4f}")
-    _, slow = timed(pdist, x)
-    _, fast = timed(euclidean_distances, x)
-    print(f"their distances: pdist {slow:.1f} s, matrix product {fast:.1f} s ({slow / fast:.0f} times as fast)")
+def squares(points: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Images of a moving square as bytes, blurred by two pixels, (n, 64, 64), and its position."""
+    data = SquaresXY(points=points, seed=seed, blur=2.0).load()
+    x = np.empty((points, *data.shape[-2:]), np.uint8)
+    for start in range(0, points, 10_000):
+        part = data.render(data.sources[start : start + 10_000])
+        x[start : start + 10_000] = (255 * part[:, 0]).round().byte().numpy()
+    return x, data.sources.numpy()
+
+
+def helices(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A flat manifold: each factor along one turn of a helix of its own, all of them turned into 50 dimensions."""
+    rng = np.random.default_rng(seed)
+    z = rng.uniform(size=(n, d))
+    turns = [f(2 * np.pi * z[:, j]) / (2 * np.pi) for j in range(d) for f in (np.cos, np.sin)]
+    x = np.stack([*turns, *z.T], 1)
+    return x @ np.linalg.qr(rng.normal(size=(50, x.shape[1])))[0].T, z
+
+
+def fitted(x: np.ndarray, **settings: Any) -> HessianICA:
+    return HessianICA(**settings).fit(x)
+
+
+def small() -> None:
+    x, z = squares(3_000)
+    raw = x.reshape(len(x), -1) / 255.0
+    plain = {"latent_dim": 2, "smooth": 0.0}  # as scikit-learn has it: the dimension given, no blur
+    for k in (10, 15, 30):
+        slow, fast = [], []
+        for _ in range(3):
+            theirs, t = seconds(by_hand, raw, 2, k)
+            slow.append(t)
+            ours, t = seconds(lambda k=k: fitted(x, n_neighbors=k, **plain))
+            fast.append(t)
+        a, b = median(slow), median(fast)
+        scores = f"MCC {mcc(z, theirs):.4f} and {mcc(z, ours.codes_):.4f}"
+        print(
+            f"3,000 images, k={k}: scikit-learn {a:.2f} s, unweave {b:.3f} s: {a / b:.0f} times; {scores}", flush=True
+        )
+    one, search = [], []
+    for _ in range(3):
+        found, t = seconds(lambda: fitted(x, **plain))
+        search.append(t)
+        one.append(seconds(lambda k: fitted(x, n_neighbors=k, **plain), found.n_neighbors_)[1])
+    a, b = median(search), median(one)
+    print(f"the search over 8 values of k: {a:.2f} s, one fit {b:.2f} s: {a / b:.1f} times")
+
+
+def large() -> None:
+    print("full solve, two dimensions, k=15:")
+    sizes, times = (3_000, 10_000, 30_000, 100_000), []
+    for n in sizes:
+        x, z = helices(n, 2)
+        found, t = seconds(lambda x=x: fitted(x, latent_dim=2, n_neighbors=15, landmarks=0))
+        times.append(t)
+        print(f"  {n:>9,} points: {t:7.2f} s, MCC {mcc(z, found.codes_):.4f}", flush=True)
+    print(f"  time grows like N^{np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
+    x, z = helices(30_000, 2)
+    theirs, slow = seconds(by_hand, x, 2, 30)
+    print(f"30,000 points, k=30: scikit-learn {slow:.1f} s, MCC {mcc(z, theirs):.4f}", flush=True)
+    for name, count in (("full solve", 0), ("landmarks, the default", "auto")):
+        codes, t = seconds(lambda m=count: HessianICA(latent_dim=2, n_neighbors=30, landmarks=m).fit_transform(x))
+        print(f"  unweave, {name}: {t:.2f} s, MCC {mcc(z, codes):.4f}: {slow / t:.0f} times", flush=True)
+    print("100,000 points by landmarks, k chosen:")
+    for d in (2, 3, 4, 5):
+        x, z = helices(100_000, d)
+        codes, t = seconds(lambda x=x, d=d: HessianICA(latent_dim=d).fit_transform(x))
+        print(f"  {d} dimensions: {t:.1f} s, MCC {mcc(z, codes):.4f}", flush=True)
+
+
+def million() -> None:
+    x, z = squares(1_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    codes, t = seconds(lambda: HessianICA().fit_transform(x))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"1,000,000 images of 64 x 64: {t:.1f} s from bytes to codes, MCC {mcc(z, codes):.4f}")
+    print(f"  memory: {before:.1f} GB with the images, {peak:.1f} GB at most")
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:] or ("small", "large"):
+        {"small": small, "large": large, "million": million}[name]()

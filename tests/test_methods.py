@@ -75,14 +75,14 @@ def test_hessian_ica_finds_position_in_images_of_squares():
 
 def test_hard_edges_hide_the_colour_and_smoothing_shows_it():
     """On hard-edged images HLLE loses a factor; left to itself it blurs them, and finds both."""
-    data = SquaresXC(points=1500).load()
+    data = SquaresXC(points=900).load()
     x = data.render(data.sources)
     sharp, itself = (HessianICA(smooth=smooth).fit(data) for smooth in (0.0, "auto"))
     assert mcc(data.sources, sharp.transform(x)) < 0.8
     assert mcc(data.sources, itself.transform(x)) > 0.99
     assert itself.smooth_ == 2.0
     assert any("blurred by 2 pixels" in said for said in itself.diagnosis_)
-    blurred = SquaresXC(points=1500, blur=2.0).load()
+    blurred = SquaresXC(points=900, blur=2.0).load()
     assert HessianICA().fit(blurred).smooth_ == 0, "what is smooth already is left as it is"
 
 

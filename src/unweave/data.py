@@ -345,7 +345,7 @@ class Mixing(FactorData):
 
 def as_float(x: Tensor) -> Tensor:
     """Bytes become floats in [0, 1]; floats stay as they are."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
+    return x.float().div_(255) if x.dtype == torch.uint8 else x
 
 
 def in_parts(x: Tensor, rows: int) -> list[Tensor]:

@@ -21,7 +21,7 @@ from ..spectral.extend import Atlas, landmarks
 from ..spectral.isometry import Choice, Pairs, closest_pairs, isometry, most_isometric, rescaled
 from ..spectral.local import grams, tangents
 from ..spectral.neighbours import neighbours, parts
-from ..spectral.view import SUBSET, View, project, view_of, without_repeats
+from ..spectral.view import AT_ONCE, SUBSET, View, finite, project, view_of, without_repeats
 from .linear import excess_kurtosis, independent
 
 SEARCHED = 8  # values of k that "auto" tries
@@ -165,26 +165,29 @@ class SpectralICA(Method):
         """The points to solve for, their neighbours, and how many observations they stand for."""
         rng = np.random.default_rng(int(self.seed))
         n, features = len(chosen), prod(data.shape)
-        rows = np.sort(rng.choice(n, SUBSET, replace=False)) if n > SUBSET else np.arange(n)
-        x = data.render(chosen[torch.from_numpy(rows)]).flatten(1)
-        if bool((x == x[:1]).all()):
-            raise InputError("every column of the data is constant: there is nothing to take apart")
-        if n <= SUBSET:
+        small = n <= ALONE and n * features <= AT_ONCE  # all of it can be held as floats
+        if small:
+            x = data.render(chosen).flatten(1)
             kept = without_repeats(x)
-            x, chosen = x[kept], chosen[kept]
-            n = len(chosen)
-        keep = min(self.project or features, features, max(len(x) - 1, 1))
-        view = view_of(x, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
+            x = x if len(kept) == n else x[kept]
+            n = len(x)
+            sample = x[_some(n, rng)] if n > SUBSET else x
+        else:
+            sample = data.render(chosen[_some(n, rng)]).flatten(1)
+        if bool((sample == sample[:1]).all()):
+            raise InputError("every column of the data is constant: there is nothing to take apart")
+        keep = min(self.project or features, features, max(n - 1, 1))
+        view = view_of(sample, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
         if self.latent_dim != "auto" and len(view.components) < self.latent_dim:
             raise InputError(
                 f"latent_dim={self.latent_dim} is more than the data allow: all their columns are combinations of "
                 f"{len(view.components)}; lower it"
             )
-        points = project(view, data.render, chosen, features)
+        points = finite(view(x)) if small else project(view, data.render, chosen, features)
         count = self._landmarks(n)
         if count:
             points = torch.from_numpy(landmarks(points.numpy(), count, rng))
-        if n > SUBSET:
+        if not small:
             points = points[without_repeats(points)]
         return view, self._surveyed(points, rng), n
 
@@ -351,3 +354,8 @@ class SpectralICA(Method):
                 text = f"Factor {j + 1} is close to Gaussian (excess kurtosis {k:.2f} +- {2 * e:.2f})"
                 said.append(f"{text}: ICA cannot fix its rotation.")
         return said
+
+
+def _some(n: int, rng: np.random.Generator) -> Tensor:
+    """Row numbers that the main directions are learned from."""
+    return torch.from_numpy(np.sort(rng.choice(n, min(n, SUBSET), replace=False)))

@@ -63,7 +63,8 @@ def _factorised(M: csc_matrix) -> SuperLU:
     for _ in range(4):
         try:
             shifted = (M + shift * eye_array(M.shape[0])).tocsc()
-            return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+            symmetric = {"SymmetricMode": True}
+            return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, relax=8, options=symmetric)
         except RuntimeError:  # exactly singular, by cancellation
             shift *= 100
     return splu(shifted)

@@ -7,8 +7,8 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+LARGE = 20_000  # from so many points on it pays to search in the order of the tree's leaves, and with
 SLACK = 0.1  # a neighbour may be so much further away than the true one: nearly all are exact, and found much faster
-LARGE = 20_000  # from so many points on it pays to search in the order of the tree's leaves
 
 
 def tree_of(points: np.ndarray) -> cKDTree:
@@ -18,9 +18,10 @@ def tree_of(points: np.ndarray) -> cKDTree:
 
 def neighbours(points: np.ndarray, k: int) -> np.ndarray:
     """Each point itself and its k nearest others, in order of distance, (n, D) -> (n, k + 1)."""
-    order = np.asarray(tree_of(points).indices) if len(points) > LARGE else np.arange(len(points))
+    many = len(points) > LARGE
+    order = np.asarray(tree_of(points).indices) if many else np.arange(len(points))
     ordered = points[order]  # neighbours in space are now neighbours in memory
-    near = tree_of(ordered).query(ordered, k + 1, eps=SLACK, workers=-1)[1]
+    near = tree_of(ordered).query(ordered, k + 1, eps=SLACK if many else 0.0, workers=-1)[1]
     found = np.empty_like(near)
     found[order] = order[near]
     return _self_first(found)

@@ -13,11 +13,11 @@ from torch import Generator, Tensor
 from ..data import in_parts
 from ..errors import InputError
 
-SUBSET = 3_000  # observations that the main directions are learned from
+SUBSET = 2_000  # observations that the main directions are learned from
 AT_ONCE = 2**25  # numbers that are held as floats at a time
 EXACT = 512  # up to so many columns or rows the main directions are computed exactly
 SPARE = 10  # directions more than asked for, and
-POWERS = 2  # rounds of iteration, that make a random projection find the main ones
+POWERS = 1  # rounds of iteration, that make a random projection find the main ones
 
 
 class View(NamedTuple):
@@ -54,7 +54,7 @@ def view_of(x: Tensor, keep: int, sigma: float, shape: tuple[int, ...], rng: Gen
     if not sigma:
         return View(mean, directions)
     folded = smoothed(directions, sigma, shape)
-    return View(x.mean(0, dtype=torch.float64), folded)
+    return View(x.mean(0).double(), folded)
 
 
 def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tensor]:
@@ -63,39 +63,43 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
     Exact where there are few rows or columns; else by a random projection and power iteration (Halko, Martinsson and
     Tropp, 2011). Directions without variance are left out; the largest weight of each is positive.
     """
-    mean = x.mean(0, dtype=torch.float64)
-    centred = x - mean.to(x)
+    mean = x.mean(0)
     if min(x.shape) <= EXACT:
-        _, spread, directions = torch.linalg.svd(centred.double(), full_matrices=False)
+        _, spread, directions = torch.linalg.svd((x - mean).double(), full_matrices=False)
     else:
-        width = min(keep + SPARE, *x.shape)
-        start = torch.randn(x.shape[1], width, generator=rng).to(x)
-        Q = torch.linalg.qr(centred @ start)[0]
+        # The rows are never centred, which would copy them: (x - 1 m') A = x A - 1 (m' A).
+        start = torch.randn(x.shape[1], min(keep + SPARE, *x.shape), generator=rng).to(x)
+        Q = torch.linalg.qr(x @ start - mean @ start)[0]
         for _ in range(POWERS):
-            Q = torch.linalg.qr(centred @ torch.linalg.qr(centred.T @ Q)[0])[0]
-        _, spread, directions = torch.linalg.svd((Q.T @ centred).double(), full_matrices=False)
+            R = torch.linalg.qr(x.T @ Q - torch.outer(mean, Q.sum(0)))[0]
+            Q = torch.linalg.qr(x @ R - mean @ R)[0]
+        short = Q.T @ x - torch.outer(Q.sum(0), mean)
+        _, spread, directions = torch.linalg.svd(short.double(), full_matrices=False)
     directions = directions[:keep]
     rank = int((spread[:keep] > 1e-6 * spread[0]).sum()) if float(spread[0]) > 0 else 0
     directions = directions[:rank]
     sign = directions.gather(1, directions.abs().argmax(1, keepdim=True)).sign()
-    return mean, directions * sign
+    return mean.double(), directions * sign
 
 
 def project(view: View, render: Callable[[Tensor], Tensor], points: Tensor, features: int) -> Tensor:
     """All observations as points, (n, keep): rendered, projected and forgotten a part at a time."""
-    parts = in_parts(points, AT_ONCE // features)
-    found = [view(render(part)) for part in parts]
-    every = torch.cat(found)
-    if not torch.isfinite(every).all():
-        bad = int((~torch.isfinite(every)).any(1).nonzero()[0, 0])
+    return finite(torch.cat([view(render(part)) for part in in_parts(points, AT_ONCE // features)]))
+
+
+def finite(points: Tensor) -> Tensor:
+    """The same points, or an error that names the one that is none."""
+    if not torch.isfinite(points).all():
+        bad = int((~torch.isfinite(points)).any(1).nonzero()[0, 0])
         raise InputError(f"observation {bad} contains NaN or infinity: mend it, or leave it out")
-    return every
+    return points
 
 
 def without_repeats(points: Tensor) -> Tensor:
     """The numbers of the rows that are not copies of earlier ones: coinciding neighbours say nothing of a manifold."""
     rows = np.ascontiguousarray(points.numpy())
-    bits = rows.view(np.uint64 if rows.itemsize == 8 else np.uint32).astype(np.uint64, copy=False)
+    whole = rows.itemsize * rows.shape[1] % 8 == 0
+    bits = rows.view(np.uint64) if whole else rows.view(np.uint32).astype(np.uint64)
     odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
     _, first = np.unique(bits @ odd, return_index=True)  # a hash of each row: whole numbers, modulo 2^64
     return torch.from_numpy(np.sort(first))
