@@ -29,7 +29,7 @@ LARGEST = 48  # of them
 ALONE = 5_000  # up to so many points all are solved for, beyond it landmarks stand for them
 LANDMARKS = 3_000
 MOST_DIMENSIONS = 8  # that "auto" thinks of
-JUDGED = 1_500  # points whose near pairs judge an embedding during the search
+JUDGED = 1_000  # points whose near pairs judge an embedding during the search
 JUDGING = (
     0.01  # of their pairs: fewer than the score's 5 %, which on a rolled-up manifold reach across to the next turn
 )
@@ -174,7 +174,7 @@ class SpectralICA(Method):
             sample = x[_some(n, rng)] if n > SUBSET else x
         else:
             sample = data.render(chosen[_some(n, rng)]).flatten(1)
-        if bool((sample == sample[:1]).all()):
+        if bool((sample[-1] == sample[0]).all()) and bool((sample == sample[:1]).all()):
             raise InputError("every column of the data is constant: there is nothing to take apart")
         keep = min(self.project or features, features, max(n - 1, 1))
         view = view_of(sample, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
@@ -301,8 +301,13 @@ class SpectralICA(Method):
             found[k] = found[k] if k in found else self._attempt(cloud, trial.d, k)
             return found[k].choice.score
 
-        # Every second value first, then the neighbours of the best: the score has one hill.
-        best = max(range(0, len(grid), 2), key=score)
+        # The score has one hill: every second value, until it has fallen twice, then the neighbours of the best.
+        coarse: list[int] = []
+        for i in range(0, len(grid), 2):
+            coarse.append(i)
+            if len(coarse) > 2 and score(i) < score(coarse[-2]) < score(coarse[-3]):
+                break
+        best = max(coarse, key=score)
         best = max({max(best - 1, 0), best, min(best + 1, len(grid) - 1)}, key=score)
         self.searched_ = {str(k): round(found[k].choice.score, 4) for k in sorted(found)}
         return found[grid[best]]

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import SuperLU, lobpcg, splu
 SHIFT = 1e-14  # of the largest diagonal entry: makes the matrix invertible and moves no eigenvector
 ROUNDS = 30
 ANGLE = 1e-3  # stop when the wanted space turns by less than this, in radians
-SPARE = 2  # more vectors than asked for, which speeds up convergence
+SPARE = 2  # more vectors than asked for, which speeds up the descent
 DENSE = 400  # up to so many points the whole decomposition is quicker and exact
 
 
@@ -34,8 +34,7 @@ def smallest(
         found = _by_descent(M, start, trivial, wanted)
         if found is not None:
             return found[0][:count], found[1][:, :count]
-    values, vectors = _by_inversion(M, start, trivial, wanted)
-    return values[:count], vectors[:, :count]
+    return _by_inversion(M, start[:, :count], trivial, wanted)
 
 
 def _dense(M: csc_matrix, count: int, trivial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

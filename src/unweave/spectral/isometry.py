@@ -22,11 +22,13 @@ class Pairs(NamedTuple):
 
 def closest_pairs(x: np.ndarray, share: float = CLOSEST) -> Pairs:
     """The closest share of all pairs of rows, (n, D)."""
-    i, j = np.triu_indices(len(x), 1)
-    distance = euclidean_distances(x - x.mean(0))[i, j]  # by one matrix product; centred, so that little cancels
-    count = max(1, int(share * len(distance)))
-    keep = np.sort(np.argpartition(distance, count - 1)[:count])
-    return Pairs(i[keep], j[keep], distance[keep])
+    distance = euclidean_distances(x - x.mean(0))  # by one matrix product; centred, so that little cancels
+    upper = ~np.tri(len(x), dtype=bool)
+    each = distance[upper]
+    count = max(1, int(share * len(each)))
+    keep = np.sort(np.argpartition(each, count - 1)[:count])
+    i, j = np.divmod(np.flatnonzero(upper)[keep], len(x))
+    return Pairs(i, j, each[keep])
 
 
 def rescaled(z: np.ndarray, pairs: Pairs) -> np.ndarray:

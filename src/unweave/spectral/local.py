@@ -15,7 +15,7 @@ from torch import Tensor
 from ..data import in_parts
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
-ROUNDS = 3  # of subspace iteration with the squared Gram matrix
+ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
 
 def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:

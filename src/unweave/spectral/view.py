@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from ..data import in_parts
 from ..errors import InputError
 
-SUBSET = 2_000  # observations that the main directions are learned from
+SUBSET = 1_500  # observations that the main directions are learned from
 AT_ONCE = 2**25  # numbers that are held as floats at a time
 EXACT = 512  # up to so many columns or rows the main directions are computed exactly
 SPARE = 10  # directions more than asked for, and
