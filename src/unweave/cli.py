@@ -179,6 +179,8 @@ def _fit(options: Any) -> None:
     if options.json:
         return show([folder], "", as_json=True)
     show([folder], run.title())
+    for said in done.diagnosis:
+        say(f"- {said}")
     if not done.factors:
         say("No factors are known for these data, so only scores that need none were computed.")
     return say(f"The run is in {folder}; look at it with: unweave report {folder}")

@@ -112,6 +112,7 @@ def _section(run: Evaluated, columns: list[str], best: dict[str, Any], runs: lis
         "seconds": run.env["seconds"],
         "figures": [{"caption": caption, "uri": data_uri(figure)} for caption, figure in figures],
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
+        "said": run.diagnosis,
         "seed": run.recipe["method"].get("seed"),
         "hash": run.env["data"]["sha256"][:12],
     }

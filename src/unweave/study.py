@@ -79,6 +79,7 @@ class Evaluated(NamedTuple):
     codes: np.ndarray  # (n, d)
     truth: np.ndarray  # (n, k)
     pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
+    diagnosis: tuple[str, ...]  # what the method said of itself, in words
 
 
 def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> list[Run]:
@@ -132,7 +133,8 @@ def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify =
         codes = run.method.transform(draw.x)
         write_json(tmp / "run.json", {"key": run.key, **run.recipe()})
         write_json(tmp / "scores.json", score(draw, codes, data.factors, scorers))
-        write_json(tmp / "env.json", environment(run.data.title(), data, draw, seconds))
+        said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
+        write_json(tmp / "env.json", environment(run.data.title(), data, draw, seconds) | said)
         _write_codes(tmp, draw, codes, data.factors)
     return read_run(folder)
 
@@ -232,13 +234,14 @@ def read_run(folder: Path) -> Evaluated:
         d = table.shape[1] - len(factors)
         if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto") or pairs.shape[1:] != (2,):
             raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
+        said = tuple(map(str, env.get("diagnosis", ())))
         _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])
         _ = env["data"]["sha256"][:12], env["data"]["observations"] + 1, list(env["data"]["shape"])
     except Exception as error:  # whatever an altered file can cause
         text = f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
     asked = frozenset(column.partition(".")[0] for column in scores)
-    return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs)
+    return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
 
 
 def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:

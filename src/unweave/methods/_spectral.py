@@ -50,9 +50,24 @@ class Cloud(NamedTuple):
     judges: np.ndarray  # (j,): rows whose near pairs judge an embedding
     pairs: Pairs
 
+    def members(self, k: int) -> np.ndarray:
+        """The k neighbours of each point, (n, k); one that is nobody's neighbour is made a member of its own."""
+        near = self.near[:, 1 : k + 1].copy()
+        alone = self._alone(k)
+        near[alone, -1] = alone
+        return near
+
     def tangents(self, k: int, d: int) -> Tensor:
-        """Local coordinates of k neighbours of each point, (n, k, d)."""
-        return tangents(self.grams or grams(self.points, self.near[:, 1 : k + 1]), k, d)
+        """Local coordinates of the members of each neighbourhood, (n, k, d)."""
+        U = tangents(self.grams or grams(self.points, self.near[:, 1 : k + 1]), k, d)
+        alone = self._alone(k)
+        if len(alone):
+            U[torch.from_numpy(alone)] = tangents(grams(self.points, self.members(k)[alone]), k, d)
+        return U
+
+    def _alone(self, k: int) -> np.ndarray:
+        """Points in no neighbourhood: nothing would hold their codes, and each would be a null vector of its own."""
+        return np.flatnonzero(np.bincount(self.near[:, 1 : k + 1].ravel(), minlength=len(self.near)) == 0)
 
 
 class Attempt(NamedTuple):
@@ -118,7 +133,7 @@ class SpectralICA(Method):
         y = torch.from_numpy(found.y)
         y = y - y.mean(0)
         codes = y @ independent(y, self.seed).T
-        self.points_, self.codes_ = cloud.points, codes
+        self.points_, self.embedding_, self.codes_ = cloud.points, y, codes
         self.latent_dim_, self.n_neighbors_ = found.d, found.k
         self.eigenvalues_ = [float(v) for v in found.values]
         self._judge(cloud, found, count)
@@ -242,7 +257,7 @@ class SpectralICA(Method):
         trials = [self._attempt(cloud, d, self._default(cloud, d)) for d in candidates]
         best = max(trials, key=lambda t: (t.choice.score > max(u.choice.score for u in trials) - 0.01, -t.d))
         self.dimension_ = {"likelihood": round(guess, 2), "gap": gap}
-        self.dimension_ |= {f"isometry of {t.d}": round(t.choice.score, 3) for t in trials}
+        self.dimension_ |= {f"isometry in {t.d} dimensions": round(t.choice.score, 3) for t in trials}
         return best
 
     def _room(self, n: int, d: int) -> bool:
@@ -340,7 +355,7 @@ class SpectralICA(Method):
         if found.choice.columns != tuple(range(found.d)):
             chosen = ", ".join(str(c + 1) for c in found.choice.columns)
             said.append(f"Eigenvectors {chosen} were taken: earlier ones only repeat a factor.")
-        if self.eigengap_ < 2:
+        elif self.eigengap_ < 2:
             said.append(
                 f"The eigenvalues have no gap after {found.d} ({self.eigengap_:.1f} times): other choices are near."
             )

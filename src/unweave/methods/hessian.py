@@ -24,7 +24,7 @@ class HessianICA(SpectralICA):
 
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """The squared Hessian of a function on the points, which vanishes for A z + b."""
-        return hessian_operator(cloud.tangents(k, d), cloud.near[:, 1 : k + 1]), np.ones(len(cloud.points))
+        return hessian_operator(cloud.tangents(k, d), cloud.members(k)), np.ones(len(cloud.points))
 
     def least_neighbors(self, d: int) -> int:
         """A constant, d slopes and d(d+1)/2 second derivatives are to be told apart."""

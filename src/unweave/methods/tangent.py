@@ -23,7 +23,7 @@ class TangentICA(SpectralICA):
 
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """What is not linear in a function on the points, summed over neighbourhoods."""
-        return tangent_operator(cloud.tangents(k, d), cloud.near[:, 1 : k + 1]), np.ones(len(cloud.points))
+        return tangent_operator(cloud.tangents(k, d), cloud.members(k)), np.ones(len(cloud.points))
 
     def least_neighbors(self, d: int) -> int:
         """A constant and d slopes, and something left over."""

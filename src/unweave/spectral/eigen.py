@@ -77,7 +77,10 @@ def _by_descent(M: csc_matrix, V: np.ndarray, trivial: np.ndarray, wanted: int) 
     for _ in range(12):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns that it was stopped early, which is what we do
-            values, V = lobpcg(rows, V, M=inverse, Y=trivial[:, None], largest=False, maxiter=20, tol=1e-9)
+            try:
+                values, V = lobpcg(rows, V, M=inverse, Y=trivial[:, None], largest=False, maxiter=20, tol=1e-9)
+            except (ValueError, np.linalg.LinAlgError):  # its own orthogonalisation broke down
+                return None
         order = np.argsort(values)
         values, V = values[order], V[:, order]
         if before is not None and _angle(before, V[:, :wanted]) < ANGLE:

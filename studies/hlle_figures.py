@@ -1,0 +1,255 @@
+"""Horan, Richardson and Weiss (2021): their figures, on every manifold that can be had here.
+
+python studies/hlle_figures.py              # all manifolds, three seeds
+python studies/hlle_figures.py --quick      # one seed, 1,000 images a manifold
+
+Runs are kept under OUT/runs and not repeated. Figure numbers are the paper's. Baselines with networks take part as soon
+as the catalog has them; so do their interpolations (Figures 7 and 8), for every method that can decode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tyro
+from matplotlib.figure import Figure
+from torch import Generator
+
+from unweave import catalog
+from unweave.dataset import Dataset
+from unweave.datasets import ContinuousSprites, Faces, Slice, SquaresXC, SquaresXY
+from unweave.errors import InputError, kebab
+from unweave.figures.style import panels, save
+from unweave.method import Method
+from unweave.methods import HessianICA, LaplacianICA
+from unweave.metrics import mcc
+from unweave.study import Evaluated, Run, execute, read_run
+from unweave.terminal import progress, say, say_table
+
+METHODS = ("hessian-ica", "tangent-ica", "laplacian-ica", "linear-ica", "pca", "autoencoder", "irmae", "beta-vae")
+
+
+@dataclass(kw_only=True)
+class Options:
+    """Figures 1, 3, 5, 6, 7 and 8 of Horan, Richardson and Weiss (2021), and how sensitive the method is."""
+
+    out: Path = Path("studies/results/hlle")
+    """where runs, figures and tables go"""
+    seeds: int = 3
+    """repetitions of every manifold"""
+    quick: bool = False
+    """one seed, 1,000 images a manifold"""
+
+
+def manifolds(points: int, seed: int) -> list[tuple[Dataset, int]]:
+    """Every manifold with its number of factors; faces only where their files are."""
+    two: list[Dataset] = [SquaresXY(points=points, seed=seed), SquaresXC(points=points, seed=seed)]
+    two += [face for m in ("01", "14", "23") if (face := Faces(manifold=m)).complete() and points >= 3_000]
+    found: list[tuple[Dataset, int]] = [(data, 2) for data in two]
+    for vary in (("x", "y"), ("x", "y", "scale"), ("x", "y", "scale", "angle")):
+        found.append((ContinuousSprites(vary=vary, points=points, seed=seed), len(vary)))
+    for vary in (("x", "y"), ("x", "y", "scale")):
+        found.append((Slice(of="dsprites", vary=vary, points=points, seed=seed), len(vary)))
+    for vary in (("scale", "orientation"), ("wall", "scale", "orientation"), ("floor", "wall", "scale", "orientation")):
+        found.append((Slice(of="shapes3d", vary=vary, points=points, seed=seed), len(vary)))
+    return found
+
+
+def label(data: Dataset) -> str:
+    """A manifold's name in tables."""
+    if isinstance(data, Faces):
+        return f"faces-{data.manifold}"
+    return f"{data.title()} ({', '.join(data.vary)})" if isinstance(data, ContinuousSprites) else data.title()
+
+
+def table(out: Path, options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Evaluated]]:
+    """MCC and isometry of every method on every manifold, and the runs of the first seed."""
+    names = [name for name in METHODS if name in catalog.methods()]
+    points, seeds = (1_000, 1) if options.quick else (3_000, options.seeds)
+    rows: list[dict[str, Any]] = []
+    first: dict[tuple[str, str], Evaluated] = {}
+    for seed in range(seeds):
+        for data, d in manifolds(points, seed):
+            for name in names:
+                head = {"manifold": label(data), "factors": d, "method": name, "seed": seed}
+                rows.append(head | one(Run(data, catalog.methods()[name](latent_dim=d, seed=seed)), out, first, notify))
+    return pd.DataFrame(rows), first
+
+
+def one(run: Run, out: Path, first: dict[tuple[str, str], Evaluated], notify: Any) -> dict[str, Any]:
+    """The scores of a run; one that cannot be, because its graph falls into parts say, has the reason instead."""
+    try:
+        execute([run], out / "runs", notify=notify)
+    except InputError as error:
+        return {"mcc": None, "isometry": None, "error": str(error)}
+    done = read_run(out / "runs" / run.key)
+    first.setdefault((label(run.data), kebab(type(run.method).__name__)), done)
+    return {"mcc": done.scores.get("mcc"), "isometry": done.scores.get("local-isometry")}
+
+
+# Figures --------------------------------------------------------------------------------------------------------
+
+
+def maps(done: Evaluated, title: str) -> Figure:
+    """Figures 1 and 5: each code as a colour over the two true factors; contours along the axes mean disentangled."""
+    d = done.codes.shape[1]
+    figure, axes = panels(d + 1)
+    codes, truth = matched(done)
+    for j, axis in enumerate(axes[:d]):
+        axis.scatter(truth[:, 0], truth[:, 1], c=codes[:, j], s=4, cmap="jet", linewidths=0, rasterized=True)
+        axis.set_xlabel(done.factors[0].name)
+        axis.set_ylabel(done.factors[1].name)
+        axis.set_title(f"{title}: code {j + 1}")
+    axes[d].scatter(done.pairs[:, 0], done.pairs[:, 1], s=2, alpha=0.3, linewidths=0, rasterized=True)
+    axes[d].set_xlabel("distance in the data")
+    axes[d].set_ylabel("distance in the codes")
+    axes[d].set_title(f"near pairs, correlation {done.scores.get('local-isometry', float('nan')):.2f}")
+    return figure
+
+
+def matched(done: Evaluated) -> tuple[np.ndarray, np.ndarray]:
+    """The codes in the order and with the signs of the factors they match best."""
+    from scipy.optimize import linear_sum_assignment
+
+    from unweave.metrics.mcc import correlations
+
+    r = correlations(done.truth, done.codes)
+    order = linear_sum_assignment(-np.abs(r))[1]
+    return done.codes[:, order] * np.sign(r[np.arange(len(order)), order]), done.truth
+
+
+def before_and_after(points: int) -> Figure:
+    """Figure 3: HLLE gives the factors up to a linear map, ICA undoes it."""
+    data = SquaresXY(points=points).load()
+    method = HessianICA(latent_dim=2).fit(data)
+    z = data.sources.numpy()
+    colours = np.column_stack([(z - z.min(0)) / np.ptp(z, axis=0), np.full(points, 0.5)])
+    figure, axes = panels(2)
+    for axis, codes, title in ((axes[0], method.embedding_, "HLLE"), (axes[1], method.codes_, "HLLE + ICA")):
+        axis.scatter(codes[:, 0], codes[:, 1], c=colours, s=5, linewidths=0, rasterized=True)
+        axis.set_title(f"{title}: MCC {mcc(data.sources, codes):.3f}")
+        axis.set_aspect("equal")
+    return figure
+
+
+def boxes(scores: pd.DataFrame) -> Figure:
+    """Figure 6: MCC over all manifolds, a box per method."""
+    names = [name for name in METHODS if name in set(scores["method"])]
+    figure, (axis,) = panels(1, width=1.5 + 1.1 * len(names), height=3.2)
+    values = [scores.loc[scores["method"] == name, "mcc"].dropna().to_numpy() for name in names]
+    axis.boxplot(values, tick_labels=names, whis=(0, 100))
+    axis.set_ylabel("MCC")
+    axis.set_ylim(0, 1.02)
+    return figure
+
+
+def interpolations(data: Dataset, methods: Iterable[Method], steps: int = 8) -> Figure | None:
+    """Figures 7 and 8: straight lines between the codes of two images, decoded."""
+    able = [m for m in methods if type(m).decode is not Method.decode]
+    if not able:
+        return None
+    loaded = data.load()
+    x = loaded.collect(3_000, Generator().manual_seed(0)).x
+    ends = x[[0, len(x) // 2]]
+    figure = Figure(figsize=(1.0 * steps, 1.15 * len(able)), layout="constrained")
+    grid = figure.subplots(len(able), steps, squeeze=False)
+    for row, method in zip(grid, able, strict=True):
+        a, b = method.fit(loaded).transform(ends)
+        images = method.inverse_transform(np.linspace(a, b, steps))
+        for axis, image in zip(row, images, strict=True):
+            axis.imshow(np.moveaxis(image, 0, -1).squeeze().clip(0, 1), cmap="gray")
+            axis.set_xticks([])
+            axis.set_yticks([])
+        row[0].set_ylabel(kebab(type(method).__name__), fontsize=7)
+    return figure
+
+
+def sensitivity(points: int) -> Figure:
+    """What k, the number of points and the range of a factor do."""
+    figure, axes = panels(3, width=3.4)
+    data = SquaresXY(points=points).load()
+    ks = [8, 10, 13, 17, 22, 29, 37, 48]
+    found = [HessianICA(latent_dim=2, n_neighbors=k).fit(data) for k in ks]
+    x = data.render(data.sources)
+    axes[0].plot(ks, [mcc(data.sources, m.transform(x)) for m in found], "o-", label="MCC")
+    axes[0].plot(ks, [m.isometry_ for m in found], "s--", label="isometry")
+    axes[0].set_xlabel("neighbours k (squares-xy)")
+    axes[0].set_xscale("log")
+    axes[0].legend(frameon=False)
+    sizes = [100, 300, 1_000, 3_000]
+    for d in (2, 3):
+        values = []
+        for n in sizes:
+            sheet, z = sheets(n, d)
+            values.append(mcc(z, HessianICA(latent_dim=d).fit(sheet).transform(sheet)))
+        axes[1].plot(sizes, values, "o-", label=f"{d} factors")
+    axes[1].set_xscale("log")
+    axes[1].set_xlabel("points (flat sheets)")
+    axes[1].legend(frameon=False)
+    ratios = [1.0, 1.5, 2.0, 3.0, 5.0, 8.0]
+    for name, method in (("HLLE+ICA", HessianICA), ("LEM+ICA", LaplacianICA)):
+        values = []
+        for ratio in ratios:
+            z = np.random.default_rng(0).uniform(-1, 1, (points, 2)) * [ratio, 1]
+            values.append(mcc(z, method(latent_dim=2, n_neighbors=12).fit(z).transform(z), correlation="spearman"))
+        axes[2].plot(ratios, values, "o-", label=name)
+    axes[2].set_xlabel("range of one factor over the other's")
+    axes[2].legend(frameon=False)
+    for axis in axes:
+        axis.set_ylim(0, 1.02)
+    return figure
+
+
+def sheets(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """A flat manifold: each factor along one turn of a helix of its own."""
+    z = np.random.default_rng(0).uniform(size=(n, d))
+    turns = [f(2 * np.pi * z[:, j]) / (2 * np.pi) for j in range(d) for f in (np.cos, np.sin)]
+    return np.stack([*turns, *z.T], 1), z
+
+
+# All together ---------------------------------------------------------------------------------------------------
+
+
+def main(options: Options) -> None:
+    """Run what is missing, draw, print the table."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    points = 1_000 if options.quick else 3_000
+    with progress() as notify:
+        scores, first = table(options.out, options, notify)
+        scores.to_csv(options.out / "scores.csv", index=False)
+        shown = "faces-01" if ("faces-01", "pca") in first else "squares-xc"
+        for (manifold, name), done in first.items():
+            if manifold == shown:
+                save(maps(done, name), options.out / f"figure-5-{name}.png")
+        save(maps(first[shown, "hessian-ica"], "hessian-ica"), options.out / "figure-1.png")
+        notify("figure 3")
+        save(before_and_after(points), options.out / "figure-3.png")
+        save(boxes(scores), options.out / "figure-6.png")
+        notify("figures 7 and 8")
+        data = Faces() if shown == "faces-01" else replace(SquaresXC(), points=points)
+        decoders = [
+            catalog.methods()[n](latent_dim=2) for n in (*METHODS, "hessian-autoencoder") if n in catalog.methods()
+        ]
+        between = interpolations(data, decoders)
+        if between is not None:
+            save(between, options.out / "figure-7-8.png")
+        notify("sensitivity")
+        save(sensitivity(points), options.out / "sensitivity.png")
+    wide = scores.pivot_table(index="manifold", columns="method", values="mcc", aggfunc="mean")
+    wide = wide[[name for name in METHODS if name in wide]]
+    lines = [
+        [str(m), *("-" if np.isnan(v) else f"{v:.3f}" for v in row)]
+        for m, row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    lines.append(["median", *(f"{v:.3f}" for v in wide.median())])
+    say_table(["manifold", *wide.columns], lines, f"MCC, mean of {scores['seed'].nunique()} seeds")
+    say(f"Figures and scores.csv are in {options.out}.")
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
