@@ -154,8 +154,9 @@ def interpolations(data: Dataset, methods: Iterable[Method], steps: int = 8) -> 
     if not able:
         return None
     loaded = data.load()
-    x = loaded.collect(3_000, Generator().manual_seed(0)).x
-    ends = x[[0, len(x) // 2]]
+    x, c = loaded.collect(3_000, Generator().manual_seed(0))
+    far = c[:, 0] - c[:, 0].mean() + (c[:, 1] - c[:, 1].mean()) * c[:, 0].std() / c[:, 1].std()
+    ends = x[[int(far.argmin()), int(far.argmax())]]  # opposite corners of the two factors
     figure = Figure(figsize=(1.0 * steps, 1.15 * len(able)), layout="constrained")
     grid = figure.subplots(len(able), steps, squeeze=False)
     for row, method in zip(grid, able, strict=True):
@@ -179,7 +180,7 @@ def sensitivity(points: int) -> Figure:
     axes[0].plot(ks, [mcc(data.sources, m.transform(x)) for m in found], "o-", label="MCC")
     axes[0].plot(ks, [m.isometry_ for m in found], "s--", label="isometry")
     axes[0].set_xlabel("neighbours k (squares-xy)")
-    axes[0].set_xscale("log")
+    axes[0].set_xticks(ks[::2])
     axes[0].legend(frameon=False)
     sizes = [100, 300, 1_000, 3_000]
     for d in (2, 3):
@@ -189,6 +190,7 @@ def sensitivity(points: int) -> Figure:
             values.append(mcc(z, HessianICA(latent_dim=d).fit(sheet).transform(sheet)))
         axes[1].plot(sizes, values, "o-", label=f"{d} factors")
     axes[1].set_xscale("log")
+    axes[1].set_xticks(sizes, [f"{n:,}" for n in sizes])
     axes[1].set_xlabel("points (flat sheets)")
     axes[1].legend(frameon=False)
     ratios = [1.0, 1.5, 2.0, 3.0, 5.0, 8.0]

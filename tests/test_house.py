@@ -21,7 +21,7 @@ ORDER = [
     ["checks", "discovery", "storage", "terminal", "originals", "augment"],
     ["data"],
     ["dataset"],
-    ["files", "supervision", "nn", "scoring", "spectral"],
+    ["files", "supervision", "functional", "nn", "scoring", "spectral"],
     ["method"],
     ["datasets", "methods", "metrics"],
     ["catalog", "explanation"],

@@ -394,3 +394,11 @@ def test_data_that_are_not_isometric_to_so_few_factors_are_said_to_be_so():
     method = HessianICA(latent_dim=2, n_neighbors=20).fit(x)
     assert method.isometry_ < 0.7
     assert any("does not keep near distances" in said for said in method.diagnosis_)
+
+
+def test_a_coarse_grid_is_said_to_be_one():
+    z = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), -1).reshape(-1, 2)
+    on_grid = HessianICA(latent_dim=2, n_neighbors=12).fit(z + 1e-9 * np.random.default_rng(0).normal(size=z.shape))
+    assert any("coarse grid" in said for said in on_grid.diagnosis_)
+    spread = HessianICA(latent_dim=2, n_neighbors=12).fit(np.random.default_rng(0).uniform(size=(400, 2)))
+    assert not any("coarse grid" in said for said in spread.diagnosis_)

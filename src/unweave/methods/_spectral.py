@@ -34,6 +34,7 @@ JUDGING = (
     0.01  # of their pairs: fewer than the score's 5 %, which on a rolled-up manifold reach across to the next turn
 )
 KEPT = 2**27  # numbers of Gram matrices that are kept for all k
+COARSE = 12  # different near distances, below which points lie on a grid
 BLUR = 1 / 32  # of an image's width: the smoothing that "auto" tries
 
 
@@ -352,6 +353,10 @@ class SpectralICA(Method):
         if self.isometry_ < 0.7:
             how = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
         said.append(f"The embedding {how} (local isometry {self.isometry_:.3f}; 1 is perfect).")
+        if len(np.unique(np.round(cloud.pairs.dx / cloud.pairs.dx.max(), 3))) < COARSE:
+            said.append(
+                "The points lie on a coarse grid, whose near distances take few values: that score says little."
+            )
         if found.choice.columns != tuple(range(found.d)):
             chosen = ", ".join(str(c + 1) for c in found.choice.columns)
             said.append(f"Eigenvectors {chosen} were taken: earlier ones only repeat a factor.")

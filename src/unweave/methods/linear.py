@@ -15,6 +15,8 @@ from ..data import FactorData
 from ..errors import InputError
 from ..method import Method
 
+RESTARTS = 5  # of FastICA, from other starts, where it does not converge
+
 
 @final
 class PCA(Method):
@@ -96,12 +98,18 @@ def independent(y: Tensor, seed: int) -> Tensor:
     """
     # One scale for all columns: embeddings come with variance 1/n, where FastICA's tolerance would be met at once.
     scale = y.std().clamp(min=torch.finfo(y.dtype).tiny)
-    ica = decomposition.FastICA(fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        u = ica.fit_transform((y / scale).numpy())
+    for restart in range(RESTARTS):
+        ica = decomposition.FastICA(
+            fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed + restart
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            u = ica.fit_transform((y / scale).numpy())
+        converged = not any(w.category is ConvergenceWarning for w in caught)
+        if converged:
+            break
     kurtosis, error = excess_kurtosis(u)
-    _warn_of_gaussians(kurtosis, error, converged=not any(w.category is ConvergenceWarning for w in caught))
+    _warn_of_gaussians(kurtosis, error, converged=converged)
     W = ica.components_ / float(scale)
     W = W[np.argsort(-np.abs(kurtosis), kind="stable")]
     W *= np.sign(W[np.arange(len(W)), np.abs(W).argmax(1)])[:, None]

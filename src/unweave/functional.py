@@ -1,0 +1,91 @@
+"""Formulas of the variational family: pure functions of tensors, no state, no configuration."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Normal(NamedTuple):
+    """Diagonal Gaussians N(mean, exp(logvar)), (..., d) each."""
+
+    mean: Tensor
+    logvar: Tensor
+
+    def sample(self, eps: Tensor) -> Tensor:
+        """mean + sigma eps, for standard normal eps."""
+        return self.mean + eps * (self.logvar / 2).exp()
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Log density of every coordinate, (..., d)."""
+        return -0.5 * (math.log(2 * math.pi) + self.logvar + (z - self.mean) ** 2 * (-self.logvar).exp())
+
+
+def kl_to_standard(q: Normal) -> Tensor:
+    """KL(q || N(0, 1)) of every coordinate, (..., d); Kingma and Welling (2014), App. B."""
+    return 0.5 * (q.mean**2 + q.logvar.exp() - 1 - q.logvar)
+
+
+def kl(q: Normal, p: Normal) -> Tensor:
+    """KL(q || p) of every coordinate, (..., d)."""
+    ratio = (q.logvar - p.logvar).exp()
+    return 0.5 * (ratio + (q.mean - p.mean) ** 2 * (-p.logvar).exp() - 1 - q.logvar + p.logvar)
+
+
+def total_correlation(log_q: Tensor, log_weight: Tensor) -> Tensor:
+    """KL(q(z) || prod_k q(z_k)), one estimate per sample, (b,); Chen et al. (2018), Eq. 2, the middle term.
+
+    log_q (b, b, d) holds log q(z_i,k | x_j); log_weight (b, b) how much x_j counts for z_i, once for the joint and once
+    for every marginal: see `weighted` and `stratified`.
+    """
+    joint = (log_q.sum(-1) + log_weight).logsumexp(1)
+    marginals = (log_q + log_weight[..., None]).logsumexp(1).sum(-1)
+    return joint - marginals
+
+
+def densities(z: Tensor, q: Normal) -> Tensor:
+    """log q(z_i,k | x_j) of every sample under every posterior of the batch, (b, d) -> (b, b, d)."""
+    return Normal(q.mean[None], q.logvar[None]).log_prob(z[:, None])
+
+
+def weighted(b: int, n: int) -> Tensor:
+    """Minibatch-weighted sampling, log 1 / (n b) everywhere, (b, b); Chen et al. (2018), App. C.1."""
+    return torch.full((b, b), -math.log(n * b))
+
+
+def stratified(b: int, n: int) -> Tensor:
+    """Minibatch stratified sampling, (b, b); Chen et al. (2018), App. C.2: for b - 1 = m others of n observations,
+    the sample's own posterior counts 1/n, one other (n - m) / (n m), the rest 1/m. Rows sum to one.
+
+    The published code, and many copies of it, put the special weights into the first columns instead of along the
+    diagonal.
+    """
+    if b < 2 or n < b:
+        raise ValueError(
+            f"stratified weights of a batch of {b} from {n} observations: wanted 2 <= batch <= observations"
+        )
+    m = b - 1
+    own, other = torch.eye(b, dtype=torch.bool), torch.eye(b, dtype=torch.bool).roll(1, 1)
+    weight = torch.full((b, b), 1 / m).where(~other, torch.tensor((n - m) / (n * m)))
+    return weight.where(~own, torch.tensor(1 / n)).log()
+
+
+def covariance(z: Tensor) -> Tensor:
+    """Of the columns, centred over the batch and divided by its size, (b, d) -> (d, d)."""
+    centred = z - z.mean(0)
+    return centred.T @ centred / len(z)
+
+
+def off_identity(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | float) -> Tensor:
+    """How far a covariance is from the identity; Kumar et al. (2018), Eq. 5: squares of both parts, weighted."""
+    squared = (C - torch.eye(len(C), device=C.device, dtype=C.dtype)) ** 2
+    on = squared.diagonal().sum()
+    return off_diagonal * (squared.sum() - on) + diagonal * on
+
+
+def shuffled(z: Tensor, order: Tensor) -> Tensor:
+    """Each column in an order of its own, (b, d) both: as from the product of marginals; Kim and Mnih (2018), Alg. 1."""
+    return z.gather(0, order)
