@@ -87,5 +87,5 @@ def off_identity(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | 
 
 
 def shuffled(z: Tensor, order: Tensor) -> Tensor:
-    """Each column in an order of its own, (b, d) both: as from the product of marginals; Kim and Mnih (2018), Alg. 1."""
+    """Each column in an order of its own, (b, d) both: as if from the marginals; Kim and Mnih (2018), Alg. 1."""
     return z.gather(0, order)
