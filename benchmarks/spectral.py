@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.manifold import LocallyLinearEmbedding
 
-from unweave.datasets import SquaresXY
+from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
 
@@ -45,13 +45,10 @@ def squares(points: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return x, data.sources.numpy()
 
 
-def helices(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A flat manifold: each factor along one turn of a helix of its own, all of them turned into 50 dimensions."""
-    rng = np.random.default_rng(seed)
-    z = rng.uniform(size=(n, d))
-    turns = [f(2 * np.pi * z[:, j]) / (2 * np.pi) for j in range(d) for f in (np.cos, np.sin)]
-    x = np.stack([*turns, *z.T], 1)
-    return x @ np.linalg.qr(rng.normal(size=(50, x.shape[1])))[0].T, z
+def sheet(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """A flat manifold in 50 dimensions, and its coordinates."""
+    data = FlatSheet(dimensions=d, points=n).load()
+    return data.render(data.sources).numpy(), data.sources.numpy()
 
 
 def fitted(x: np.ndarray, **settings: Any) -> HessianICA:
@@ -87,12 +84,12 @@ def large() -> None:
     print("full solve, two dimensions, k=15:")
     sizes, times = (3_000, 10_000, 30_000, 100_000), []
     for n in sizes:
-        x, z = helices(n, 2)
+        x, z = sheet(n, 2)
         found, t = seconds(lambda x=x: fitted(x, latent_dim=2, n_neighbors=15, landmarks=0))
         times.append(t)
         print(f"  {n:>9,} points: {t:7.2f} s, MCC {mcc(z, found.codes_):.4f}", flush=True)
     print(f"  time grows like N^{np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
-    x, z = helices(30_000, 2)
+    x, z = sheet(30_000, 2)
     theirs, slow = seconds(by_hand, x, 2, 30)
     print(f"30,000 points, k=30: scikit-learn {slow:.1f} s, MCC {mcc(z, theirs):.4f}", flush=True)
     for name, count in (("full solve", 0), ("landmarks, the default", "auto")):
@@ -100,7 +97,7 @@ def large() -> None:
         print(f"  unweave, {name}: {t:.2f} s, MCC {mcc(z, codes):.4f}: {slow / t:.0f} times", flush=True)
     print("100,000 points by landmarks, k chosen:")
     for d in (2, 3, 4, 5):
-        x, z = helices(100_000, d)
+        x, z = sheet(100_000, d)
         codes, t = seconds(lambda x=x, d=d: HessianICA(latent_dim=d).fit_transform(x))
         print(f"  {d} dimensions: {t:.1f} s, MCC {mcc(z, codes):.4f}", flush=True)
 

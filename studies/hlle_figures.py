@@ -22,7 +22,7 @@ from torch import Generator
 
 from unweave import catalog
 from unweave.dataset import Dataset
-from unweave.datasets import ContinuousSprites, Faces, Slice, SquaresXC, SquaresXY
+from unweave.datasets import ContinuousSprites, Faces, FlatSheet, Slice, SquaresXC, SquaresXY
 from unweave.errors import InputError, kebab
 from unweave.figures.style import panels, save
 from unweave.method import Method
@@ -186,8 +186,8 @@ def sensitivity(points: int) -> Figure:
     for d in (2, 3):
         values = []
         for n in sizes:
-            sheet, z = sheets(n, d)
-            values.append(mcc(z, HessianICA(latent_dim=d).fit(sheet).transform(sheet)))
+            sheet = FlatSheet(dimensions=d, points=n).load()
+            values.append(mcc(sheet.sources, HessianICA(latent_dim=d).fit(sheet).transform(sheet)))
         axes[1].plot(sizes, values, "o-", label=f"{d} factors")
     axes[1].set_xscale("log")
     axes[1].set_xticks(sizes, [f"{n:,}" for n in sizes])
@@ -205,13 +205,6 @@ def sensitivity(points: int) -> Figure:
     for axis in axes:
         axis.set_ylim(0, 1.02)
     return figure
-
-
-def sheets(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """A flat manifold: each factor along one turn of a helix of its own."""
-    z = np.random.default_rng(0).uniform(size=(n, d))
-    turns = [f(2 * np.pi * z[:, j]) / (2 * np.pi) for j in range(d) for f in (np.cos, np.sin)]
-    return np.stack([*turns, *z.T], 1), z
 
 
 # All together ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unweave import InputError
-from unweave.datasets import GaussianMixture, SquaresXC, SquaresXY
+from unweave.datasets import FlatSheet, GaussianMixture, SquaresXC, SquaresXY, SwissRoll
 
 
 def test_a_square_on_whole_pixels_is_sharp_and_a_shifted_one_covers_the_same_area():
@@ -81,3 +81,16 @@ def test_the_mixing_is_a_function_of_the_seed_and_leaves_the_global_generator_al
 def test_impossible_mixtures_are_refused():
     with pytest.raises(InputError, match="clusters must be at least 1"):
         GaussianMixture(clusters=0).load()
+
+
+@pytest.mark.parametrize("sheet", [FlatSheet(points=400), FlatSheet(dimensions=3, points=400), SwissRoll(points=400)])
+def test_sheets_are_isometric_to_their_factors(sheet):
+    """A small step in the factors is the same step in the data: J'J = I."""
+    data = sheet.load()
+    z = data.sources.double()
+    step = 1e-4 * torch.randn(z.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    moved = (data.render(z + step) - data.render(z - step)).norm(dim=1)
+    if isinstance(sheet, FlatSheet):
+        # a helix of radius and pitch 1 / (2 pi): every factor moves twice, along the circle and along the axis
+        step = step * 2**0.5
+    torch.testing.assert_close(moved, 2 * step.norm(dim=1), rtol=2e-3, atol=0)

@@ -7,7 +7,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from unweave import InputError, Method, as_data
-from unweave.datasets import Faces, SquaresXC, SquaresXY
+from unweave.datasets import Faces, SquaresXC, SquaresXY, SwissRoll
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.methods.linear import excess_kurtosis
 from unweave.metrics import mcc
@@ -15,12 +15,8 @@ from unweave.metrics import mcc
 
 def swiss_roll(n, seed=0):
     """A roll in three dimensions and its two coordinates: length along the roll, and height; both uniform."""
-    rng = np.random.default_rng(seed)
-    lengths = np.linspace(1.5 * np.pi, 4.5 * np.pi, 10_000)
-    along = np.concatenate([[0], np.cumsum(np.sqrt(1 + lengths[:-1] ** 2) * np.diff(lengths))])
-    z = np.stack([rng.uniform(0, along[-1], n), rng.uniform(0, 30, n)], 1)
-    t = np.interp(z[:, 0], along, lengths)
-    return np.stack([t * np.cos(t), z[:, 1], t * np.sin(t)], 1), z
+    data = SwissRoll(points=n, seed=seed).load()
+    return data.render(data.sources).numpy(), data.sources.numpy().astype(float)
 
 
 def test_pca_is_the_singular_value_decomposition():

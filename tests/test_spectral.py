@@ -14,7 +14,7 @@ from sklearn.manifold import LocallyLinearEmbedding
 
 from tests.test_methods import swiss_roll
 from unweave import InputError
-from unweave.datasets import SquaresXY
+from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
 from unweave.metrics import mcc
 from unweave.spectral.dimension import by_gap, likeliest
@@ -28,12 +28,9 @@ from unweave.spectral.view import smoothed, view_of, without_repeats
 
 
 def flat(n, d, seed=0, width=20):
-    """Each factor along one turn of a helix of its own, turned into `width` dimensions: flat, but not a plane."""
-    rng = np.random.default_rng(seed)
-    z = rng.uniform(size=(n, d))
-    turns = [f(2 * np.pi * z[:, j]) / (2 * np.pi) for j in range(d) for f in (np.cos, np.sin)]
-    x = np.stack([*turns, *z.T], 1)
-    return x @ np.linalg.qr(rng.normal(size=(width, x.shape[1])))[0].T, z
+    """Each factor along one turn of a helix of its own: flat, but not a plane."""
+    data = FlatSheet(dimensions=d, points=n, seed=seed, width=max(width, 3 * d)).load()
+    return data.render(data.sources).numpy(), data.sources.numpy().astype(float)
 
 
 # Neighbours -----------------------------------------------------------------------------------------------------
@@ -306,7 +303,7 @@ def test_averaged_landmarks_turn_more_data_into_less_noise():
     x, z = swiss_roll(20_000)
     x = x @ np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3)))[0].T
     x = x + 0.2 * np.random.default_rng(1).normal(size=x.shape)
-    averaged = HessianICA(latent_dim=2, n_neighbors=12, landmarks=1000).fit(x)
+    averaged = HessianICA(latent_dim=2).fit(x)
     assert mcc(z, averaged.transform(x)) > 0.998
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
