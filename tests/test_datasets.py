@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unweave import InputError
-from unweave.datasets import FlatSheet, GaussianMixture, SquaresXC, SquaresXY, SwissRoll
+from unweave.datasets import FlatSheet, GaussianMixture, Slice, SquaresXC, SquaresXY, SwissRoll
 
 
 def test_a_square_on_whole_pixels_is_sharp_and_a_shifted_one_covers_the_same_area():
@@ -94,3 +94,18 @@ def test_sheets_are_isometric_to_their_factors(sheet):
         # a helix of radius and pitch 1 / (2 pi): every factor moves twice, along the circle and along the axis
         step = step * 2**0.5
     torch.testing.assert_close(moved, 2 * step.norm(dim=1), rtol=2e-3, atol=0)
+
+
+def test_slices_have_an_order_in_every_factor():
+    whole = Slice(vary=("orientation",), points=100).load()
+    assert whole.factors[0].size == 20, "half a turn: the ends of a full one meet"
+    x = whole.render(whole.observed(100))
+    assert (x[0] != x[-1]).any()
+    hues = Slice(of="shapes3d", vary=("wall", "scale"), points=100).load()
+    assert [f.size for f in hues.factors] == [6, 8]
+    with pytest.raises(InputError, match="has no order"):
+        Slice(vary=("shape",)).load()
+    with pytest.raises(InputError, match="each once"):
+        Slice(vary=("x", "x")).load()
+    with pytest.raises(InputError, match="at least one image"):
+        Slice(points=-1).load()

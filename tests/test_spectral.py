@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.manifold import LocallyLinearEmbedding
 
 from tests.test_methods import swiss_roll
-from unweave import InputError
+from unweave import Factor, InputError, Mixing
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
 from unweave.metrics import mcc
@@ -216,6 +216,9 @@ def test_repeats_are_found_by_their_bits():
     x = torch.tensor([[1.0, 2], [0, 0], [1, 2], [2, 1], [0, 0]])
     assert without_repeats(x).tolist() == [0, 1, 3]
     assert without_repeats(x.double()).tolist() == [0, 1, 3]
+    signs = torch.from_numpy(np.random.default_rng(0).choice([-1.0, 1.0], (500, 64)))
+    assert len(without_repeats(signs)) == 500, "signs and small numbers differ in few bits"
+    assert len(without_repeats(torch.cat([signs, signs[:7]]))) == 500
 
 
 # Landmarks and maps ---------------------------------------------------------------------------------------------
@@ -302,9 +305,9 @@ def test_averaged_landmarks_turn_more_data_into_less_noise():
     """Noise as large as the spacing of points: solved for all of them, one factor is lost."""
     x, z = swiss_roll(20_000)
     x = x @ np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3)))[0].T
-    x = x + 0.2 * np.random.default_rng(1).normal(size=x.shape)
+    x = x + 0.4 * np.random.default_rng(1).normal(size=x.shape)
     averaged = HessianICA(latent_dim=2).fit(x)
-    assert mcc(z, averaged.transform(x)) > 0.998
+    assert mcc(z, averaged.transform(x)) > 0.997
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         everything = HessianICA(latent_dim=2, n_neighbors=12, landmarks=0).fit(x)
@@ -347,9 +350,66 @@ def test_parts_are_named_or_the_largest_is_taken():
     assert method.transform(x).shape == (330, 2)
 
 
+def test_a_far_clump_does_not_decide_for_all_the_others():
+    x, z = swiss_roll(2000)
+    far = np.vstack([x, 0.1 * x[:30] + [300, 0, 0]])
+    method = HessianICA(latent_dim=2, on_disconnected="largest").fit(far)
+    assert mcc(z, method.transform(x)) > 0.999
+    assert any("30 of 2,030 points are in other parts" in said for said in method.diagnosis_)
+    with pytest.warns(UserWarning, match="the second has 30 points.*on_disconnected='largest'"):
+        HessianICA(latent_dim=2).fit(far)
+
+
+def test_scales_and_repeats_do_not_matter():
+    x, z = flat(900, 2)
+    for scale in (1e-25, 1e19):
+        assert mcc(z, HessianICA(latent_dim=2, n_neighbors=12).fit(scale * x).transform(scale * x)) > 0.99
+    many = np.repeat(x[:300], 20, 0)
+    method = HessianICA(latent_dim=2, n_neighbors=12).fit(many)
+    assert len(method.points_) == 300
+    assert any("5,700 observations repeat others" in said for said in method.diagnosis_)
+    assert not any("landmarks" in said for said in method.diagnosis_)
+
+
+def test_what_is_rendered_wrongly_is_named():
+    data = Mixing(
+        [Factor("a", None, "real")],
+        (4,),
+        lambda n, g: torch.rand(n, 1, generator=g),
+        lambda c: c.expand(-1, 4) / 0,
+        points=300,
+    )
+    with pytest.raises(InputError, match="observation 0 contains NaN or infinity"):
+        HessianICA(latent_dim=1).fit(data)
+
+
+def test_votes_are_those_of_the_blur_that_was_taken_and_do_not_outlive_a_fit():
+    data = SquaresXY(points=500, size=32, side=10, blur=3.0).load()
+    method = HessianICA().fit(data)
+    assert method.dimension_ == HessianICA(smooth=method.smooth_).fit(data).dimension_
+    assert method.searched_
+    method.set_params(latent_dim=2, n_neighbors=10).fit(data)
+    assert method.dimension_ == {}
+    assert method.searched_ == {}
+
+
+def test_one_gaussian_factor_among_others_is_no_trouble():
+    rng = np.random.default_rng(0)
+    z = np.column_stack([rng.normal(size=1500), rng.uniform(-2, 2, 1500)])
+    method = HessianICA(latent_dim=2, n_neighbors=14).fit(z)
+    assert not any("Gaussian" in said for said in method.diagnosis_)
+    assert mcc(z, method.codes_) > 0.97
+
+
+def test_few_points_are_said_to_be_few():
+    method = HessianICA(latent_dim=1, n_neighbors=6).fit(np.linspace(0, 1, 20)[:, None] ** [[1, 1.0]])
+    assert any("20 points are too few to judge" in said for said in method.diagnosis_)
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
+        ({"samples": 0}, "samples=0"),
         ({"latent_dim": 9}, "latent_dim=9 is more than the data allow: n_features=4"),
         ({"latent_dim": 2, "n_neighbors": 5}, "at least 6"),
         ({"smooth": -1.0}, "smooth=-1"),

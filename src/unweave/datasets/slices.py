@@ -24,7 +24,7 @@ class Slice(Dataset):
     of: Literal["dsprites", "shapes3d"] = "dsprites"
     """which grid"""
     vary: tuple[str, ...] = ("x", "y")
-    """the factors that vary; of hues the first six of ten, an arc"""
+    """the factors that vary; of hues the first six of ten, of a full turn its first half: arcs have an order"""
     points: int = 3_000
     """images, drawn from the slice without repeats; fewer where the slice has fewer"""
     seed: int = 0
@@ -43,12 +43,14 @@ class Slice(Dataset):
         columns = [grid.column(name) for name in self.vary]
         if len(set(columns)) != len(columns) or not columns:
             raise InputError(f"vary={self.vary}: wanted some of {', '.join(f.name for f in grid.factors)}, each once")
+        if self.points < 1:
+            raise InputError(f"points={self.points}: a slice needs at least one image")
         sizes = []
         for j in columns:
             size, kind = grid.factors[j].size or 0, grid.factors[j].kind
             if kind == "nominal" and size < ARC:
                 raise InputError(f"{grid.factors[j].name} has no order and cannot be a factor of a slice")
-            sizes.append(ARC if kind == "nominal" else size)
+            sizes.append(ARC if kind == "nominal" else size // 2 if kind == "circular" else size)
         rng = np.random.default_rng(self.seed)
         chosen = np.sort(rng.permutation(int(np.prod(sizes)))[: self.points])
         c = torch.from_numpy(np.stack(np.unravel_index(chosen, sizes), 1))  # (n, k)

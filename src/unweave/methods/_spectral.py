@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,11 +16,12 @@ from torch import Generator, Tensor
 from ..data import FactorData
 from ..errors import InputError, plural
 from ..method import Method
+from ..spectral.cloud import Attempt, Cloud
 from ..spectral.dimension import by_gap, likeliest
 from ..spectral.eigen import smallest
 from ..spectral.extend import Atlas, landmarks
-from ..spectral.isometry import Choice, Pairs, closest_pairs, isometry, most_isometric, rescaled
-from ..spectral.local import grams, tangents
+from ..spectral.isometry import closest_pairs, isometry, most_isometric, rescaled
+from ..spectral.local import grams
 from ..spectral.neighbours import neighbours, parts
 from ..spectral.view import AT_ONCE, SUBSET, View, finite, project, view_of, without_repeats
 from .linear import excess_kurtosis, independent
@@ -34,51 +36,13 @@ JUDGING = (
     0.01  # of their pairs: fewer than the score's 5 %, which on a rolled-up manifold reach across to the next turn
 )
 KEPT = 2**27  # numbers of Gram matrices that are kept for all k
+FEW = 50  # points, below which no embedding can be judged
 COARSE = 12  # different near distances, below which points lie on a grid
 BLUR = 1 / 32  # of an image's width: the smoothing that "auto" tries
 
 
 # The maps of a fitted method, worked out when it first places points: they follow from what it learned.
 _ATLASES: WeakKeyDictionary[Method, tuple[Tensor, Atlas]] = WeakKeyDictionary()
-
-
-class Cloud(NamedTuple):
-    """Points that are solved for, and what every attempt on them shares."""
-
-    points: Tensor  # (n, D)
-    near: np.ndarray  # (n, most + 1)
-    grams: list[Tensor] | None  # (n, most, most) in batches, where they fit into memory
-    judges: np.ndarray  # (j,): rows whose near pairs judge an embedding
-    pairs: Pairs
-
-    def members(self, k: int) -> np.ndarray:
-        """The k neighbours of each point, (n, k); one that is nobody's neighbour is made a member of its own."""
-        near = self.near[:, 1 : k + 1].copy()
-        alone = self._alone(k)
-        near[alone, -1] = alone
-        return near
-
-    def tangents(self, k: int, d: int) -> Tensor:
-        """Local coordinates of the members of each neighbourhood, (n, k, d)."""
-        U = tangents(self.grams or grams(self.points, self.near[:, 1 : k + 1]), k, d)
-        alone = self._alone(k)
-        if len(alone):
-            U[torch.from_numpy(alone)] = tangents(grams(self.points, self.members(k)[alone]), k, d)
-        return U
-
-    def _alone(self, k: int) -> np.ndarray:
-        """Points in no neighbourhood: nothing would hold their codes, and each would be a null vector of its own."""
-        return np.flatnonzero(np.bincount(self.near[:, 1 : k + 1].ravel(), minlength=len(self.near)) == 0)
-
-
-class Attempt(NamedTuple):
-    """An embedding and how good it is."""
-
-    k: int
-    d: int
-    y: np.ndarray  # (n, d)
-    values: np.ndarray  # eigenvalues, the wanted ones first
-    choice: Choice
 
 
 class SpectralICA(Method):
@@ -122,7 +86,7 @@ class SpectralICA(Method):
             chosen = data.sample(self.samples, Generator().manual_seed(int(self.seed)))
         best: tuple[Cloud, Attempt, View, float] | None = None
         for sigma in self._blurs(data.shape):
-            view, cloud, count = self._cloud(data, chosen, sigma)
+            view, cloud = self._cloud(data, chosen, sigma)
             trial = self._dimension(cloud)
             # A blur must earn its place: it is taken where it makes the data clearly more isometric.
             if best is None or trial.choice.score > best[1].choice.score + 0.02:
@@ -130,6 +94,8 @@ class SpectralICA(Method):
         assert best is not None
         cloud, trial, view, self.smooth_ = best
         self.mean_, self.components_ = view
+        self.dimension_: dict[str, float] = trial.votes
+        self.searched_: dict[str, float] = {}
         found = self._neighbourhood(cloud, trial)
         y = torch.from_numpy(found.y)
         y = y - y.mean(0)
@@ -137,7 +103,7 @@ class SpectralICA(Method):
         self.points_, self.embedding_, self.codes_ = cloud.points, y, codes
         self.latent_dim_, self.n_neighbors_ = found.d, found.k
         self.eigenvalues_ = [float(v) for v in found.values]
-        self._judge(cloud, found, count)
+        self._judge(cloud, found)
 
     def encode(self, x: Tensor) -> Tensor:
         q = View(self.mean_, self.components_)(x)
@@ -162,6 +128,8 @@ class SpectralICA(Method):
             raise InputError(f"smooth={self.smooth}: wanted 0 or a number of pixels")
         if self.smooth != "auto" and self.smooth and len(data.shape) < 2:
             raise InputError(f"smooth={self.smooth} blurs images, and the observations are rows of numbers")
+        if self.samples < 2:
+            raise InputError(f"samples={self.samples}: draw at least two points")
         if self.landmarks != "auto" and self.landmarks < 0:
             raise InputError(f"landmarks={self.landmarks}: wanted 0 for all points, or how many")
         self._check_enough(d)
@@ -177,8 +145,8 @@ class SpectralICA(Method):
             return [float(self.smooth)]
         return [0.0, max(1.0, min(shape[-2:]) * BLUR)] if len(shape) >= 2 and min(shape[-2:]) >= 8 else [0.0]
 
-    def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[View, Cloud, int]:
-        """The points to solve for, their neighbours, and how many observations they stand for."""
+    def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[View, Cloud]:
+        """The points to solve for, with their neighbours, and the map to them."""
         rng = np.random.default_rng(int(self.seed))
         n, features = len(chosen), prod(data.shape)
         small = n <= ALONE and n * features <= AT_ONCE  # all of it can be held as floats
@@ -190,7 +158,7 @@ class SpectralICA(Method):
             sample = x[_some(n, rng)] if n > SUBSET else x
         else:
             sample = data.render(chosen[_some(n, rng)]).flatten(1)
-        if bool((sample[-1] == sample[0]).all()) and bool((sample == sample[:1]).all()):
+        if bool((finite(sample)[-1] == sample[0]).all()) and bool((sample == sample[:1]).all()):
             raise InputError("every column of the data is constant: there is nothing to take apart")
         keep = min(self.project or features, features, max(n - 1, 1))
         view = view_of(sample, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
@@ -200,12 +168,18 @@ class SpectralICA(Method):
                 f"{len(view.components)}; lower it"
             )
         points = finite(view(x)) if small else project(view, data.render, chosen, features)
-        count = self._landmarks(n)
-        if count:
-            points = torch.from_numpy(landmarks(points.numpy(), count, rng))
+        scale = float(points.abs().max()) or 1.0  # local products are in single precision: keep them near one
+        points, view = points / scale, View(view.mean, view.components / scale)
         if not small:
             points = points[without_repeats(points)]
-        return view, self._surveyed(points, rng), n
+        said = (
+            [f"{plural(len(chosen) - len(points), 'observation')} repeat others."] if len(points) < len(chosen) else []
+        )
+        count = self._landmarks(len(points))
+        if count:
+            said.append(f"{count:,} landmarks stand for {len(points):,} observations.")
+            points = torch.from_numpy(landmarks(points.numpy(), count, rng))
+        return view, self._surveyed(points, said, rng)
 
     def _landmarks(self, n: int) -> int:
         """How many landmarks to solve for; 0: all points."""
@@ -213,23 +187,28 @@ class SpectralICA(Method):
             return LANDMARKS if n > ALONE else 0
         return int(self.landmarks) if 0 < self.landmarks < n else 0
 
-    def _surveyed(self, points: Tensor, rng: np.random.Generator) -> Cloud:
+    def _surveyed(self, points: Tensor, said: list[str], rng: np.random.Generator) -> Cloud:
         """Neighbours for every k that will be tried, and the near pairs that judge."""
         n = len(points)
         d = 1 if self.latent_dim == "auto" else int(self.latent_dim)
-        most = max(LARGEST, 2 * self.least_neighbors(d)) if self.n_neighbors == "auto" else int(self.n_neighbors)
-        least = self.least_neighbors(d) if self.n_neighbors == "auto" else most
+        least = self.least_neighbors(d) if self.n_neighbors == "auto" else int(self.n_neighbors)
+        most = max(LARGEST, 2 * least) if self.n_neighbors == "auto" else least
         if n <= least:
-            text = f"n_samples={n} is too few for n_neighbors={least}"
-            raise InputError(f"{text}: give more (repeats count once), or take fewer neighbours")
+            what = f"landmarks={n}" if said and "landmarks" in said[-1] else f"n_samples={n}"
+            raise InputError(
+                f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbours"
+            )
         near = neighbours(points.numpy(), min(most, n - 1))
         if self.on_disconnected == "largest":
-            whole = parts(near) == 0
+            # Parts as a usual neighbourhood sees them: one large enough to reach a far clump would bridge the gap.
+            whole = parts(near[:, : min(2 * least, near.shape[1] - 1) + 1]) == 0
             if not whole.all():
-                return self._surveyed(points[torch.from_numpy(whole)], rng)
+                left = f"{int((~whole).sum()):,} of {n:,} points are in other parts of the graph and were left out."
+                return self._surveyed(points[torch.from_numpy(whole)], [*said, left], rng)
         judges = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        share = min(1.0, max(JUDGING, 10 / (len(judges) - 1)))  # of few points more pairs: five for each point at least
         kept = list(grams(points, near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
-        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], JUDGING))
+        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], share), tuple(said))
 
     # Attempts ---------------------------------------------------------------------------------------------------
 
@@ -243,7 +222,7 @@ class SpectralICA(Method):
         y = self.embedded(vectors, trivial)
         y = y / np.maximum(y.std(0), 1e-300)
         choice = most_isometric(y[cloud.judges], d, cloud.pairs)
-        return Attempt(k, d, y[:, list(choice.columns)], values, choice)
+        return Attempt(k, d, y[:, list(choice.columns)], values, choice, {})
 
     def _dimension(self, cloud: Cloud) -> Attempt:
         """A first embedding, in the given number of dimensions or in the one that seems right."""
@@ -257,9 +236,9 @@ class SpectralICA(Method):
         candidates = sorted({min(max(1, int(c)), most) for c in (np.floor(guess + 0.25), np.ceil(guess - 0.25), gap)})
         trials = [self._attempt(cloud, d, self._default(cloud, d)) for d in candidates]
         best = max(trials, key=lambda t: (t.choice.score > max(u.choice.score for u in trials) - 0.01, -t.d))
-        self.dimension_ = {"likelihood": round(guess, 2), "gap": gap}
-        self.dimension_ |= {f"isometry in {t.d} dimensions": round(t.choice.score, 3) for t in trials}
-        return best
+        votes = {"likelihood": round(guess, 2), "gap": gap}
+        votes |= {f"isometry in {t.d} dimensions": round(t.choice.score, 3) for t in trials}
+        return best._replace(votes=votes)
 
     def _room(self, n: int, d: int) -> bool:
         return n > 2 * self.least_neighbors(d)
@@ -281,9 +260,10 @@ class SpectralICA(Method):
                 f"n_samples={len(cloud.near)} is too few for {plural(d, 'dimension')}: at least {least + 1}"
             )
         largest = min(most, max(least + 1, len(cloud.near) // 4, min(most, 2 * least)))
-        grid = sorted({round(k) for k in np.geomspace(min(least + 2, largest), largest, SEARCHED)})
+        grid = sorted({round(k) for k in np.geomspace(min(least, largest), largest, SEARCHED)})
         whole = [k for k in grid if parts(cloud.near[:, : k + 1]).max() == 0]
         if whole:
+            self._warn_of_clumps(cloud, grid, whole[0])
             return whole
         while largest < most:  # points in clumps: whatever holds them together
             largest = min(most, largest + max(1, largest // 4))
@@ -291,6 +271,18 @@ class SpectralICA(Method):
                 return [largest]
         self._whole(cloud, largest)
         raise AssertionError("unreachable: the graph was in parts")
+
+    def _warn_of_clumps(self, cloud: Cloud, grid: list[int], first: int) -> None:
+        """Say so if only large neighbourhoods reach some points: they decide k for all the others."""
+        usual = grid[min(3, len(grid) - 1)]
+        sizes = np.bincount(parts(cloud.near[:, : usual + 1]))
+        if first > usual and len(sizes) > 1:
+            warnings.warn(
+                f"the neighbour graph of n_neighbors={usual} falls into {len(sizes)} parts (the second has {sizes[1]} "
+                f"points), and only n_neighbors={first} and more hold it together, which may be too many: leave those "
+                "points out, or set on_disconnected='largest'",
+                stacklevel=6,
+            )
 
     def _whole(self, cloud: Cloud, k: int) -> None:
         """Refuse a graph in parts: each would look like a factor of its own."""
@@ -330,7 +322,7 @@ class SpectralICA(Method):
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 
-    def _judge(self, cloud: Cloud, found: Attempt, count: int) -> None:
+    def _judge(self, cloud: Cloud, found: Attempt) -> None:
         """How far to trust the codes, in numbers and in words."""
         z = self.codes_.numpy()
         self.isometry_ = isometry(rescaled(z[cloud.judges], cloud.pairs), cloud.pairs.dx)
@@ -338,17 +330,18 @@ class SpectralICA(Method):
         self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
         wanted, unwanted = found.values[: found.d].max(), found.values[found.d :]
         self.eigengap_ = float(unwanted.min() / max(wanted, 1e-300)) if len(unwanted) else float("inf")
-        self.diagnosis_ = [*self._said_of_data(cloud, found, count), *self._said_of_factors(kurtosis, error)]
+        self.diagnosis_ = [*self._said_of_data(cloud, found), *self._said_of_factors(kurtosis, error)]
 
-    def _said_of_data(self, cloud: Cloud, found: Attempt, count: int) -> list[str]:
-        said = []
-        if len(cloud.points) < count:
-            said.append(f"{len(cloud.points):,} landmarks stand for {count:,} observations.")
+    def _said_of_data(self, cloud: Cloud, found: Attempt) -> list[str]:
+        said = list(cloud.said)
         if self.smooth_:
             said.append(f"Images were blurred by {self.smooth_:g} pixels.")
         if self.latent_dim == "auto":
             said.append(self._said_of_dimension(found.d))
         said.append(f"The neighbour graph of {found.k} neighbours is in one piece.")
+        if len(cloud.points) < FEW:
+            said.append(f"{plural(len(cloud.points), 'point')} are too few to judge an embedding by.")
+            return said
         how = "keeps near distances" if self.isometry_ > 0.9 else "keeps near distances roughly"
         if self.isometry_ < 0.7:
             how = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
@@ -373,12 +366,13 @@ class SpectralICA(Method):
         return f"The data seem to have {plural(d, 'dimension')} ({sure}; {listed})."
 
     def _said_of_factors(self, kurtosis: np.ndarray, error: np.ndarray) -> list[str]:
-        said = []
-        for j, (k, e) in enumerate(zip(kurtosis, error, strict=True)):
-            if abs(k) < 4 * e or abs(k) < 0.1:
-                text = f"Factor {j + 1} is close to Gaussian (excess kurtosis {k:.2f} +- {2 * e:.2f})"
-                said.append(f"{text}: ICA cannot fix its rotation.")
-        return said
+        gaussian = [j for j, (k, e) in enumerate(zip(kurtosis, error, strict=True)) if abs(k) < 4 * e or abs(k) < 0.1]
+        texts = [
+            f"Factor {j + 1} is close to Gaussian (excess kurtosis {kurtosis[j]:.2f} +- {2 * error[j]:.2f})"
+            for j in gaussian
+        ]
+        # One Gaussian factor is found by the others being found; two can be turned into each other.
+        return [f"{text}: ICA cannot fix its rotation." for text in texts] if len(gaussian) > 1 else []
 
 
 def _some(n: int, rng: np.random.Generator) -> Tensor:

@@ -7,8 +7,9 @@ from typing import final
 import numpy as np
 from scipy.sparse import csc_matrix
 
+from ..spectral.cloud import Cloud
 from ..spectral.local import hessian_operator
-from ._spectral import Cloud, SpectralICA
+from ._spectral import SpectralICA
 
 
 @final

@@ -7,7 +7,8 @@ from typing import final
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, eye_array
 
-from ._spectral import Cloud, SpectralICA
+from ..spectral.cloud import Cloud
+from ._spectral import SpectralICA
 
 
 @final

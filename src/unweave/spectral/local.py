@@ -75,9 +75,10 @@ def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
 
 def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
-    n, k, _ = U.shape
-    ones = torch.full((n, k, 1), k**-0.5, dtype=torch.float64)
-    C = _stacked(torch.cat([ones, U.double()], 2).mT, near)
+    n = len(U)
+    # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
+    basis = [torch.linalg.qr(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double())[0] for u in in_parts(U, BATCH)]
+    C = _stacked(torch.cat(basis).mT, near)
     times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighbourhoods that a point is in
     return (diags_array(times) - C.T @ C).tocsc()
 
