@@ -311,3 +311,23 @@ def test_all_scores_with_chance_and_interval(run):
     text = run("score", "z.npy", "--factors", "f.npy", "--metrics", "mcc", "mig", "--chance")[1]
     assert "chance" in text
     assert "dci" not in text
+
+
+def test_a_run_scores_itself_with_what_it_knows(run):
+    run("fit", "pca", "squares-xy", "--data.points", 300, "--out", "r")
+    kept = json.loads(run("score", "r", "--json")[1])
+    assert set(kept) == {"mcc", "local-isometry"}
+    code, out, err = run("score", "r", "--all", "--json")
+    assert code == 0, err
+    assert {"mcc", "local-isometry", "mig", "sap[r2]", "dci[trees].disentanglement"} <= set(json.loads(out))
+    found = json.loads(run("score", "r", "--metrics", "mcc", "--chance", "--json")[1])
+    assert found["mcc"]["chance"] < 0.3 < found["mcc"]["value"]
+    assert json.loads(run("score", "r", "--metrics", "dci[lasso]", "--json")[1])["dci[lasso].informativeness"] > 0
+    np.save("z.npy", np.random.default_rng(0).normal(size=(50, 2)))
+    assert "unsupervised.total_correlation" in run("score", "z.npy", "--metrics", "unsupervised")[1]
+    code, _, err = run("score", "z.npy", "--metrics", "udr", "--factors", "z.npy")
+    assert code == 2
+    assert "unweave select RUNS" in err
+    code, _, err = run("score", "z.npy", "--factors", "z.npy", "--bootstrap", -3)
+    assert code == 2
+    assert "--bootstrap -3" in err
