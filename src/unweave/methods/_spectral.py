@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -47,6 +47,9 @@ _ATLASES: WeakKeyDictionary[Method, tuple[Tensor, Atlas]] = WeakKeyDictionary()
 
 class SpectralICA(Method):
     """Abstract: embed by the null space of an operator on the neighbour graph, then ICA."""
+
+    linear: ClassVar[bool] = True
+    """whether the embedding is a linear map of the factors, so that isometry can tell which eigenvectors to take"""
 
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     """how many factors to look for; auto estimates the dimension of the manifold, and says how sure it is"""
@@ -221,7 +224,7 @@ class SpectralICA(Method):
         values, vectors = smallest(operator, count, trivial=trivial, wanted=d, direct=d <= 3, seed=int(self.seed))
         y = self.embedded(vectors, trivial)
         y = y / np.maximum(y.std(0), 1e-300)
-        choice = most_isometric(y[cloud.judges], d, cloud.pairs)
+        choice = most_isometric(y[cloud.judges], d, cloud.pairs, margin=0.02 if self.linear else np.inf)
         return Attempt(k, d, y[:, list(choice.columns)], values, choice, {})
 
     def _dimension(self, cloud: Cloud) -> Attempt:
@@ -250,7 +253,7 @@ class SpectralICA(Method):
             self._whole(cloud, int(self.n_neighbors))
             return int(self.n_neighbors)
         grid = self._grid(cloud, d)
-        return grid[min(2, len(grid) - 1)]
+        return grid[min(3, len(grid) - 1)]
 
     def _grid(self, cloud: Cloud, d: int) -> list[int]:
         """The values of k that hold the points together, of those to try."""
@@ -309,13 +312,10 @@ class SpectralICA(Method):
             found[k] = found[k] if k in found else self._attempt(cloud, trial.d, k)
             return found[k].choice.score
 
-        # The score has one hill: every second value, until it has fallen twice, then the neighbours of the best.
-        coarse: list[int] = []
-        for i in range(0, len(grid), 2):
-            coarse.append(i)
-            if len(coarse) > 2 and score(i) < score(coarse[-2]) < score(coarse[-3]):
-                break
-        best = max(coarse, key=score)
+        # The score has one hill: every second value, the largest only if it rises up to there, then beside the best.
+        last = len(grid) - 1
+        best = max(sorted({min(i, last) for i in (1, 3, 5)}), key=score)
+        best = max(best, min(7, last), key=score) if best == min(5, last) else best
         best = max({max(best - 1, 0), best, min(best + 1, len(grid) - 1)}, key=score)
         self.searched_ = {str(k): round(found[k].choice.score, 4) for k in sorted(found)}
         return found[grid[best]]

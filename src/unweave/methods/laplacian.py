@@ -22,6 +22,8 @@ class LaplacianICA(SpectralICA):
 
     paper = "Belkin and Niyogi (2003), Laplacian eigenmaps for dimensionality reduction and data representation"
 
+    linear = False  # cosines of the factors: the first ones are taken, as they come
+
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """The normalised graph Laplacian with heat-kernel weights, and the square roots of the degrees."""
         p, near, n = cloud.points.numpy(), cloud.near[:, : k + 1], len(cloud.near)
