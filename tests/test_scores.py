@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.model_selection import GridSearchCV
 
 import unweave
@@ -383,3 +384,16 @@ def test_select_ranks_runs_by_agreement(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["select", str(tmp_path / "runs")])
     assert "different observations" in capsys.readouterr().err
+
+
+def test_a_metric_of_ones_own_works_in_other_processes_and_half_precision_is_read(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import unweave\n\n@unweave.metric(paper='mine')\ndef my_score(factors, codes):\n"
+        '    """Mine."""\n    return float(len(codes))\n'
+    )
+    own = catalog.find_metrics([f"{tmp_path}/mine.py:my_score"])
+    assert list(own) == ["my-score"]
+    table = score_many(GRID[::96], {"a": CODES[::96], "b": CODES[::96]}, metrics=own, n_jobs=2)
+    assert table["my-score"].tolist() == [20, 20]
+    half = torch.from_numpy(CODES).bfloat16()
+    assert mig(GRID, half) == mig(GRID, half.float())
