@@ -325,6 +325,8 @@ def test_a_run_scores_itself_with_what_it_knows(run):
     assert json.loads(run("score", "r", "--metrics", "dci[lasso]", "--json")[1])["dci[lasso].informativeness"] > 0
     np.save("z.npy", np.random.default_rng(0).normal(size=(50, 2)))
     assert "unsupervised.total_correlation" in run("score", "z.npy", "--metrics", "unsupervised")[1]
+    np.savez("two.npz", a=np.zeros((50, 2)), b=np.zeros((50, 2)))
+    assert "one array named 'factors'" in run("score", "z.npy", "--factors", "two.npz")[2]
     code, _, err = run("score", "z.npy", "--metrics", "udr", "--factors", "z.npy")
     assert code == 2
     assert "unweave select RUNS" in err

@@ -240,10 +240,11 @@ def read_factors(path: Path) -> pd.DataFrame:
         return split_table(path, table, tuple(str(name) for name in table.columns), ())[1]
     if path.suffix.lower() == ".npz":
         with load_array(path) as arrays:
-            if arrays.files == ["factors"]:
-                return pd.DataFrame(_member(path, arrays, "factors")).add_prefix("factor")
-        x, labels = read(path)
-        return labels if len(labels.columns) else pd.DataFrame(np.asarray(x)).add_prefix("factor")
+            named = "factors" if "factors" in arrays.files else arrays.files[0] if len(arrays.files) == 1 else None
+            if named is None:
+                names = ", ".join(arrays.files) or "nothing"
+                raise InputError(f"{path} holds {names}: save the factors as one array named 'factors'")
+            return pd.DataFrame(_member(path, arrays, named)).add_prefix("factor")
     return pd.DataFrame(read_codes(path)).add_prefix("factor")
 
 

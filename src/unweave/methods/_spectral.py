@@ -32,9 +32,7 @@ ALONE = 5_000  # up to so many points all are solved for, beyond it landmarks st
 LANDMARKS = 3_000
 MOST_DIMENSIONS = 8  # that "auto" thinks of
 JUDGED = 1_000  # points whose near pairs judge an embedding during the search
-JUDGING = (
-    0.01  # of their pairs: fewer than the score's 5 %, which on a rolled-up manifold reach across to the next turn
-)
+JUDGING = 0.01  # of their pairs: the score's 5 % reach, on a rolled-up manifold, across to the next turn
 KEPT = 2**27  # numbers of Gram matrices that are kept for all k
 FEW = 50  # points, below which no embedding can be judged
 COARSE = 12  # different near distances, below which points lie on a grid
@@ -250,7 +248,8 @@ class SpectralICA(Method):
         """The neighbourhood of a first attempt, large enough to hold the points together if any is."""
         if self.n_neighbors != "auto":
             self._check_enough(d)
-            self._whole(cloud, int(self.n_neighbors))
+            if parts(cloud.near[:, : int(self.n_neighbors) + 1]).max() > 0:
+                raise _in_parts(cloud, int(self.n_neighbors))
             return int(self.n_neighbors)
         grid = self._grid(cloud, d)
         return grid[min(3, len(grid) - 1)]
@@ -272,8 +271,7 @@ class SpectralICA(Method):
             largest = min(most, largest + max(1, largest // 4))
             if parts(cloud.near[:, : largest + 1]).max() == 0:
                 return [largest]
-        self._whole(cloud, largest)
-        raise AssertionError("unreachable: the graph was in parts")
+        raise _in_parts(cloud, largest)
 
     def _warn_of_clumps(self, cloud: Cloud, grid: list[int], first: int) -> None:
         """Say so if only large neighbourhoods reach some points: they decide k for all the others."""
@@ -286,19 +284,6 @@ class SpectralICA(Method):
                 "points out, or set on_disconnected='largest'",
                 stacklevel=6,
             )
-
-    def _whole(self, cloud: Cloud, k: int) -> None:
-        """Refuse a graph in parts: each would look like a factor of its own."""
-        member = parts(cloud.near[:, : k + 1])
-        if member.max() == 0:
-            return
-        sizes = np.bincount(member).tolist()
-        shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
-        raise InputError(
-            f"the neighbour graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
-            "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
-            "(on_disconnected='largest')"
-        )
 
     def _neighbourhood(self, cloud: Cloud, trial: Attempt) -> Attempt:
         """The embedding with the given k, or with the one that keeps near distances best."""
@@ -378,3 +363,14 @@ class SpectralICA(Method):
 def _some(n: int, rng: np.random.Generator) -> Tensor:
     """Row numbers that the main directions are learned from."""
     return torch.from_numpy(np.sort(rng.choice(n, min(n, SUBSET), replace=False)))
+
+
+def _in_parts(cloud: Cloud, k: int) -> InputError:
+    """Of a graph in parts, each would look like a factor of its own."""
+    sizes = np.bincount(parts(cloud.near[:, : k + 1])).tolist()
+    shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
+    return InputError(
+        f"the neighbour graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
+        "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
+        "(on_disconnected='largest')"
+    )

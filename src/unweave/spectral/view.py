@@ -61,7 +61,8 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
     """The mean (features,) of rows x (n, features) and up to `keep` of their leading directions, (rank, features).
 
     Exact where there are few rows or columns; else by a random projection and power iteration (Halko, Martinsson and
-    Tropp, 2011). Directions without variance are left out; the largest weight of each is positive.
+    Tropp, 2011), which `torch.svd_lowrank` does too, but from the global generator and on a centred copy of the rows.
+    Directions without variance are left out; the largest weight of each is positive.
     """
     mean = x.mean(0)
     if min(x.shape) <= EXACT:
@@ -103,6 +104,6 @@ def without_repeats(points: Tensor) -> Tensor:
     odd = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
     # A quick hash of each row, modulo 2^64; rows that share one are compared, and all of them if any differ.
     _, first, home = np.unique(bits @ odd, return_index=True, return_inverse=True)
-    if not np.array_equal(bits[first[home]], bits) if len(first) < len(rows) else False:
+    if len(first) < len(rows) and not np.array_equal(bits[first[home]], bits):
         _, first = np.unique(bits, axis=0, return_index=True)
     return torch.from_numpy(np.sort(first))
