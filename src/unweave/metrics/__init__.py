@@ -1,5 +1,6 @@
 """One file per metric: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch."""
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,9 +55,17 @@ def score_many(
 
     `n_jobs` processes share the work, as in scikit-learn: -1 for all cores.
     """
-    truth, scorers = prepared(factors), dict(metrics or _scorers())
-    rows = Parallel(n_jobs=n_jobs)(delayed(_row)(scorers, truth, z) for z in codes.values())
-    return pd.DataFrame(list(rows), index=list(codes))
+    truth, scorers, every = prepared(factors), dict(metrics or _scorers()), list(codes.values())
+    wanted = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
+    share = -(-len(every) // max(1, wanted)) or 1
+    # One task for each process, so that each works out only once what the factors decide.
+    parts = [every[start : start + share] for start in range(0, len(every), share)]
+    rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(scorers, truth, part) for part in parts)
+    return pd.DataFrame([row for part in rows for row in part], index=list(codes))
+
+
+def _rows(scorers: Mapping[str, Metric], truth: Known, codes: Sequence[Any]) -> list[dict[str, float]]:
+    return [_row(scorers, truth, z) for z in codes]
 
 
 def _row(scorers: Mapping[str, Metric], truth: Known, codes: Any) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..errors import InputError, plural
 from ..scoring import as_matrix, checked, same_rows
 
 BINS = 20  # of a histogram, the field's convention
+T = TypeVar("T")
 ENOUGH = 8  # rows that a group must have for its variance to be worth the name
 MOST_CLASSES = 100  # a factor with more values, or with fractions, counts as continuous
 
@@ -24,6 +25,7 @@ class Known:
         self.c = factors  # (n, k)
         told = [None] * factors.shape[1] if discrete is None else discrete
         self.discrete = [is_discrete(c) if d is None else d for c, d in zip(factors.T, told, strict=True)]
+        self._kept: dict[tuple[Any, ...], Any] = {}
         self.binned, self.entropies = cache(self._binned), cache(self._entropies)
 
     def __len__(self) -> int:
@@ -32,6 +34,13 @@ class Known:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The factors as they are, for whoever wants plain numbers."""
         return np.array(self.c, dtype=dtype, copy=copy)
+
+    def once(self, function: Callable[..., T], *args: Any) -> T:
+        """What a function makes of these factors, worked out the first time only."""
+        key = (function, *args)
+        if key not in self._kept:
+            self._kept[key] = function(self, *args)
+        return cast(T, self._kept[key])
 
     def take_rows(self, rows: np.ndarray) -> Known:
         """The factors of some of the samples."""

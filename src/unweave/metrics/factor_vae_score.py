@@ -10,7 +10,7 @@ from ..data import FactorData
 from ..errors import InputError
 from ..scoring import metric
 from ._fixed import shared
-from ._tables import ENOUGH, alive, known
+from ._tables import ENOUGH, Known, alive, known
 
 
 class FactorVAEScore(NamedTuple):
@@ -39,12 +39,10 @@ def factor_vae_score(
         variances, factor = drawn.codes[:, 0].var(1), drawn.factor  # (votes, d), (votes,)
     else:
         c, z = known(factors, codes)
-        rng = np.random.default_rng(seed)
         living = alive(z) & (z.std(0) >= prune)
         z = z[:, living] / z[:, living].std(0)
-        groups = [large_groups(rows, batch) for rows in c.groups]
-        factor = rng.integers(c.count, size=votes)
-        variances = np.array([_variances(groups[j], z, batch, rng) for j in factor])
+        factor, drawn_rows = c.once(_drawn, votes, batch, seed)
+        variances = np.array([z[rows].var(0) for rows in drawn_rows])
     active = variances.shape[1]
     return FactorVAEScore(_majority(variances.argmin(1), factor), active) if active else FactorVAEScore(0.0, 0)
 
@@ -66,7 +64,10 @@ def large_groups(groups: list[np.ndarray], wanted: int) -> list[np.ndarray]:
     return large
 
 
-def _variances(groups: list[np.ndarray], z: np.ndarray, batch: int, rng: np.random.Generator) -> np.ndarray:
-    rows = groups[rng.integers(len(groups))]
-    chosen = rng.choice(rows, min(batch, len(rows)), replace=False)
-    return np.asarray(z[chosen].var(0))
+def _drawn(c: Known, votes: int, batch: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """For every vote a factor and up to `batch` rows that share a value of it: the same for all codes."""
+    rng = np.random.default_rng(seed)
+    groups = [large_groups(rows, batch) for rows in c.groups]
+    factor = rng.integers(c.count, size=votes)
+    picks = [groups[j][rng.integers(len(groups[j]))] for j in factor]
+    return factor, [rng.choice(rows, min(batch, len(rows)), replace=False) for rows in picks]
