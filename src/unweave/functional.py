@@ -51,12 +51,12 @@ def densities(z: Tensor, q: Normal) -> Tensor:
     return Normal(q.mean[None], q.logvar[None]).log_prob(z[:, None])
 
 
-def weighted(b: int, n: int) -> Tensor:
+def weighted(b: int, n: int, device: torch.device | None = None) -> Tensor:
     """Minibatch-weighted sampling, log 1 / (n b) everywhere, (b, b); Chen et al. (2018), App. C.1."""
-    return torch.full((b, b), -math.log(n * b))
+    return torch.full((b, b), -math.log(n * b), device=device)
 
 
-def stratified(b: int, n: int) -> Tensor:
+def stratified(b: int, n: int, device: torch.device | None = None) -> Tensor:
     """Minibatch stratified sampling, (b, b); Chen et al. (2018), App. C.2: for b - 1 = m others of n observations,
     the sample's own posterior counts 1/n, one other (n - m) / (n m), the rest 1/m. Rows sum to one.
 
@@ -68,9 +68,9 @@ def stratified(b: int, n: int) -> Tensor:
             f"stratified weights of a batch of {b} from {n} observations: wanted 2 <= batch <= observations"
         )
     m = b - 1
-    own, other = torch.eye(b, dtype=torch.bool), torch.eye(b, dtype=torch.bool).roll(1, 1)
-    weight = torch.full((b, b), 1 / m).where(~other, torch.tensor((n - m) / (n * m)))
-    return weight.where(~own, torch.tensor(1 / n)).log()
+    place = torch.arange(b, device=device)
+    distance = (place - place[:, None]) % b  # (b, b): 0 along the diagonal, 1 beside it
+    return torch.where(distance == 0, 1 / n, torch.where(distance == 1, (n - m) / (n * m), 1 / m)).log()
 
 
 def covariance(z: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from safetensors.torch import save as serialised
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from . import __version__
 from .checks import as_array, check_fields, check_finite
@@ -73,6 +73,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """(n, latent_dim) -> (n, *shape); write it if the method can."""
         raise InputError(f"{kebab(type(self).__name__)} has no decoder: it can transform, not inverse_transform")
 
+    def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
+        """A network that was learned, from its weights; write it if the method keeps one."""
+        raise InputError(f"{kebab(type(self).__name__)} keeps no network")
+
     # Final ------------------------------------------------------------------------------------------------------
 
     @final
@@ -81,24 +85,38 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
         y holds labels for the methods that need some; the others ignore it.
         """
+        if isinstance(X, Dataset):
+            X = X.load()
+        if isinstance(X, FactorData):
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            check_fields(self)
+            if y is None and self.needs_y():
+                raise InputError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None: it learns from {self.needs}"
+                )
+            X = as_data(self._checked(X, reset=True), y if self.needs_y() else None)
+        self.get_ready(X)
+        self.learn(X)
+        return self
+
+    @final
+    def get_ready(self, data: FactorData) -> None:
+        """Check the settings, and remember what is to be learned from."""
         check_fields(self)
         wanted: Any = self.latent_dim  # some methods take "auto" and choose it themselves
         if wanted != "auto" and wanted < 1:
             raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
         if self.seed < 0:
             raise InputError(f"seed={self.seed}: wanted a whole number from 0 on")
-        if isinstance(X, Dataset):
-            X = X.load()
-        if isinstance(X, FactorData):
-            self.__dict__.pop("feature_names_in_", None)
-            self.n_features_in_, self.shape_ = X.shape[0], X.shape
-        else:
-            X = self._checked(X, reset=True)
-            self.shape_ = tuple(X.shape[1:])
-            X = as_data(X, y if self.needs == "labels" else None)
+        self.n_features_in_, self.shape_ = data.shape[0], tuple(data.shape)
         self.latent_dim_ = self.latent_dim  # a method that chooses it says so in `learn`
-        self.learn(X)
-        return self
+
+    @final
+    @classmethod
+    def needs_y(cls) -> bool:
+        """Whether arrays alone are not enough to learn from."""
+        return cls.needs in ("labels", "pairs")
 
     @final
     def transform(self, X: Any) -> np.ndarray:
@@ -158,6 +176,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.required = self.needs_y()
         return tags
 
     # Files ------------------------------------------------------------------------------------------------------
@@ -176,7 +195,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         arrays = {k: v for k, v in learned.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
         tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
         tensors |= {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
-        values = {k: v for k, v in learned.items() if k not in tensors}
+        nets = {k: v for k, v in learned.items() if isinstance(v, nn.Module)}
+        for name, net in nets.items():
+            tensors |= {f"{name}.{k}": v.detach().cpu().contiguous() for k, v in net.state_dict().items()}
+        values = {k: v for k, v in learned.items() if k not in tensors and k not in nets}
         for name, value in values.items():
             try:
                 json.dumps(value, default=plain)
@@ -210,14 +232,18 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         try:
             method = cls(**config["params"])
             tensors = load_file(folder / "model.safetensors")
+            weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
             learned = dict(config["learned"]) | {k: tensors.pop(k).numpy() for k in config["arrays"]} | tensors
             learned["shape_"] = tuple(learned["shape_"])
-        except (TypeError, KeyError, ValueError, SafetensorError) as error:
+            if "feature_names_in_" in learned:
+                learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
+            for key, value in learned.items():
+                setattr(method, key, value)
+            for key in {k.partition(".")[0] for k in weights}:
+                own = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{key}.")}
+                setattr(method, key, method.rebuilt(own))
+        except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
             raise InputError(f"{folder} was not written by this version of {name!r} ({error})") from error
-        if "feature_names_in_" in learned:
-            learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
-        for key, value in learned.items():
-            setattr(method, key, value)
         return method
 
 

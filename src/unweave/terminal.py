@@ -6,12 +6,14 @@ import contextlib
 import io
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .errors import InputError
@@ -76,15 +78,58 @@ def parsed(options: Any, **settings: Any) -> Any:
     raise InputError(" ".join(line for line in lines[1:] if line))
 
 
+Line = Callable[[str, float | None], None]
+"""Shows a text and, where it is known, the share that is done."""
+SECONDS_BETWEEN = 10  # between lines about the same thing, where stderr is not a terminal
+_shown: ContextVar[Line | None] = ContextVar("shown", default=None)  # by the progress that is on the screen
+
+
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """A line that says what is being done and for how long; plain lines where stderr is not a terminal."""
+    with _line(quiet=quiet) as line:
+        token = _shown.set(line)
+        try:
+            yield lambda text: line(text, None)
+        finally:
+            _shown.reset(token)
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[Any], None]]:
+    """A bar for training: in the progress that is on the screen, or, in a terminal, one of its own."""
+    line = _shown.get()
+    if line is not None:
+        yield lambda p: line(p.text(title), p.step / p.steps)
+        return
+    with _line(quiet=not ERR.is_terminal) as own:
+        yield lambda p: own(p.text(title), p.step / p.steps)
+
+
+@contextmanager
+def _line(*, quiet: bool) -> Iterator[Line]:
     if quiet:
-        yield lambda text: None
+        yield lambda text, share: None
     elif not ERR.is_terminal:
-        yield lambda text: ERR.print(text, highlight=False, markup=False, soft_wrap=True)
+        yield _Plain()
     else:
-        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-        with Progress(*columns, console=ERR, transient=True) as bar:
-            task = bar.add_task("starting", total=None)
-            yield lambda text: bar.update(task, description=text)
+        columns = SpinnerColumn(), BarColumn(20), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        with Progress(*columns, console=ERR, transient=True) as shown:
+            task = shown.add_task("starting", total=None)
+            yield lambda text, share: shown.update(
+                task, description=text, completed=share or 0, total=None if share is None else 1
+            )
+
+
+class _Plain:
+    """Lines for a log: all that stand for themselves, and now and then one about long work."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def __call__(self, text: str, share: float | None) -> None:
+        now = time.monotonic()
+        if share is not None and now - self.last < SECONDS_BETWEEN:
+            return
+        self.last = now
+        ERR.print(text, highlight=False, markup=False, soft_wrap=True)

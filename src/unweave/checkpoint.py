@@ -1,0 +1,91 @@
+"""Where a training run stands, in one file: weights, moments, generators, history. Killed, it goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialised
+from torch import Tensor
+
+from .storage import plain, whole_file
+
+if TYPE_CHECKING:
+    from .engine import Part
+
+RATIO = 20  # seconds of training for each second spent on saving
+
+
+class Checkpoint:
+    """Keeps the state of a pack in a file that is always whole, or nothing where there is no path."""
+
+    def __init__(self, path: Path | None, about: Any) -> None:
+        self.path = path
+        text = json.dumps(about, sort_keys=True, default=plain)
+        self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
+
+    def keep(self, parts: Sequence[Part], step: int, every: int) -> None:
+        """Save, if that many steps have passed, and not so often that saving takes a noticeable share of the time."""
+        now = time.perf_counter()
+        if self.path is None or step - self.at < every or now - self.saved < RATIO * self.cost:
+            return
+        tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
+        with whole_file(self.path) as file:
+            file.write(serialised(tensors, metadata={"key": self.key, "step": str(step)}))
+        self.at, self.saved = step, time.perf_counter()
+        self.cost = self.saved - now
+
+    def restore(self, parts: Sequence[Part]) -> int:
+        """Go back to where the file says, and return that step; 0 where there is none, or it is of another run."""
+        if self.path is None or not self.path.is_file():
+            return 0
+        try:
+            with safe_open(self.path, "pt") as file:
+                found = file.metadata() or {}
+                if found.get("key") != self.key:
+                    warnings.warn(f"{self.path} is of another run, or was trained another way: starting anew", stacklevel=3)
+                    return 0
+                kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        except (SafetensorError, OSError, ValueError) as error:
+            warnings.warn(f"{self.path} cannot be read ({error}): starting anew", stacklevel=3)
+            return 0
+        wanted = {name for i, part in enumerate(parts) for name in _flat(part, str(i))}
+        if wanted != set(kept):
+            warnings.warn(f"{self.path} does not hold what this run needs: starting anew", stacklevel=3)
+            return 0
+        for i, part in enumerate(parts):
+            _put(part, str(i), kept)
+        self.at = int(found["step"])
+        return self.at
+
+    def remove(self) -> None:
+        """The run is over."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def _flat(part: Part, head: str) -> dict[str, Tensor]:
+    generators = {f"{head}/rng/{i}": rng.get_state() for i, rng in enumerate(part.rngs)}
+    return {k: v.cpu().contiguous() for k, v in _named(part.state, head).items()} | generators
+
+
+def _named(state: dict[str, Any], head: str) -> dict[str, Tensor]:
+    """Every tensor by its path."""
+    found: dict[str, Tensor] = {}
+    for name, value in state.items():
+        found |= _named(value, f"{head}/{name}") if isinstance(value, dict) else {f"{head}/{name}": value}
+    return found
+
+
+def _put(part: Part, head: str, kept: dict[str, Tensor]) -> None:
+    for name, tensor in _named(part.state, head).items():
+        tensor.copy_(kept[name])
+    for i, rng in enumerate(part.rngs):
+        rng.set_state(kept[f"{head}/rng/{i}"])

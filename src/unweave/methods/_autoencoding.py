@@ -1,0 +1,68 @@
+"""What autoencoders share: two networks, one likelihood."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import InputError
+from ..neural import Neural
+from ..nn.conv import conv_decoder, conv_encoder
+from ..nn.mlp import mlp
+
+
+class Coder(nn.Module):
+    """An encoder (n, *shape) -> (n, out) and a decoder (n, latent) -> (n, *shape)."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+
+class Autoencoding(Neural):
+    """Abstract: an encoder and a decoder, by convolutions or fully connected."""
+
+    network: Literal["auto", "conv", "mlp"] = "auto"
+    """convolutions for images, fully connected layers for anything else, unless you say which"""
+    widths: tuple[int, ...] = (32, 32, 64, 64)
+    """channels of the encoder's convolutions, each of which halves the image; the decoder has them the other way"""
+    hidden: tuple[int, ...] = (256,)
+    """fully connected layers between the convolutions and the codes"""
+    layers: tuple[int, ...] = (256, 256)
+    """hidden layers of a network without convolutions"""
+    likelihood: Literal["auto", "bernoulli", "gaussian"] = "auto"
+    """of pixels: Bernoulli for images, otherwise Gaussian with variance one, unless you say which"""
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        return self.coder(shape, self.latent_dim)
+
+    def coder(self, shape: tuple[int, ...], out: int) -> Coder:
+        """Encoder with so many outputs, and decoder."""
+        if min((*self.widths, *self.hidden, *self.layers), default=1) < 1:
+            raise InputError("widths, hidden and layers: a layer needs at least one unit")
+        if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
+            encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden)
+            back = {"widths": self.widths[::-1], "hidden": self.hidden[::-1]}
+            return Coder(encoder, conv_decoder(self.latent_dim, shape, **back))
+        features = prod(shape)
+        encoder = nn.Sequential(nn.Flatten(), mlp(features, *self.layers, out))
+        decoder = nn.Sequential(mlp(self.latent_dim, *self.layers[::-1], features), nn.Unflatten(1, shape))
+        return Coder(encoder, decoder)
+
+    def bernoulli(self) -> bool:
+        """Whether pixels are probabilities."""
+        return self.likelihood == "bernoulli" or (self.likelihood == "auto" and len(self.shape_) == 3)
+
+    def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
+        """-log p(x | decoder's output) in nats, summed over pixels, (n,); without the Gaussian's constant."""
+        if self.bernoulli():
+            return F.binary_cross_entropy_with_logits(out, x, reduction="none").flatten(1).sum(1)
+        return 0.5 * (out - x).square().flatten(1).sum(1)
+
+    def decode(self, z: Tensor) -> Tensor:
+        out = self.applied(lambda net, part: net.decoder(part), z)  # type: ignore[operator, union-attr]
+        return torch.sigmoid(out) if self.bernoulli() else out

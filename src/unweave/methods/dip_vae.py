@@ -1,0 +1,33 @@
+"""DIP-VAE: the covariance of the codes is pulled towards the identity."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from ..functional import Normal, covariance, off_identity
+from ..neural import Lane
+from ._vae import PenalisedVAE, Terms, divergence
+
+
+@final
+class DIPVAE(PenalisedVAE):
+    """DIP-VAE: codes that are uncorrelated with variance one; of the means alone (i) or of the samples (ii)."""
+
+    paper = "Kumar et al. (2018), Eqs. 6 and 7"
+
+    variant: Literal["i", "ii"] = "ii"
+    """i: the covariance of the posterior's means; ii: that of its samples"""
+    off_diagonal: Lane = 10.0
+    """weight of squared covariances"""
+    diagonal: Lane = 10.0
+    """weight of squared deviations of variances from one; ten times off_diagonal in the reference study of variant i"""
+
+    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+        C = covariance(q.mean)  # (d, d)
+        if self.variant == "ii":
+            C = C + torch.diag_embed(q.logvar.exp().mean(0))
+        dip = off_identity(C, diagonal=self.diagonal, off_diagonal=self.off_diagonal)
+        return {"kl": (1, divergence(q)), "dip": (1, dip)}

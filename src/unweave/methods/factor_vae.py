@@ -1,0 +1,66 @@
+"""FactorVAE: a critic estimates the total correlation of the codes."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from ..data import FactorData
+from ..functional import Normal, shuffled
+from ..neural import Lane
+from ..optimiser import Adam
+from ..supervision import Plan
+from ._vae import PenalisedVAE, Terms, divergence, posterior
+
+
+@final
+class FactorVAE(PenalisedVAE):
+    """FactorVAE: the plain VAE, and a penalty on the total correlation, which a critic learns to estimate."""
+
+    paper = "Kim and Mnih (2018), Eq. 2 and Algorithm 2"
+
+    gamma: Lane = 10.0
+    """weight of the total correlation"""
+    critic_lr: Lane = 1e-4
+    """the critic's own learning rate; its Adam has betas 0.5 and 0.9"""
+    critic: tuple[int, ...] = (1000,) * 6
+    """hidden layers of the critic"""
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        net = super().build(shape)
+        layers: list[nn.Module] = []
+        for a, b in zip((self.latent_dim, *self.critic[:-1]), self.critic, strict=True):
+            layers += [nn.Linear(a, b), nn.LeakyReLU(0.2)]
+        net.critic = nn.Sequential(*layers, nn.Linear((self.latent_dim, *self.critic)[-1], 1), nn.Flatten(0))
+        return net
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        """Two batches: shuffled codes must not be those that the total correlation is estimated on."""
+        return Plan({"x": data.sample(n, rng), "x2": data.sample(n, rng)})
+
+    def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+        draw = {"generator": rng, "device": rng.device}
+        names: dict[str, Any] = {k: torch.randn(n, self.latent_dim, **draw) for k in ("eps", "eps2")}  # type: ignore[arg-type]
+        return names | {"shuffle": torch.rand(n, self.latent_dim, **draw)}  # type: ignore[arg-type]
+
+    def rates(self) -> dict[str, Adam]:
+        return super().rates() | {"critic.": Adam(self.critic_lr, (0.5, 0.9))}
+
+    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+        # D(z) = sigmoid(critic(z)) is the critic's belief that z comes from q(z) and not from its marginals, so that
+        # log D / (1 - D) = critic(z) estimates the total correlation.
+        z2 = posterior(net, batch["x2"]).sample(batch["eps2"]).detach()
+        z2 = shuffled(z2, batch["shuffle"].argsort(0))
+        tc = frozen(net.critic, z).mean()
+        critic: Any = net.critic
+        belief = 0.5 * (F.softplus(-critic(z.detach())).mean() + F.softplus(critic(z2)).mean())
+        return {"kl": (1, divergence(q)), "tc": (self.gamma, tc), "critic": (1, belief)}
+
+
+def frozen(net: Any, x: Tensor) -> Tensor:
+    """What a network says, with no gradient to its own weights."""
+    return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))

@@ -1,0 +1,61 @@
+"""iVAE: a prior that depends on a label makes the factors identifiable."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from ..data import FactorData
+from ..errors import InputError
+from ..functional import Normal, kl
+from ..neural import Lane
+from ..nn.mlp import mlp
+from ..supervision import Plan, labelled
+from ._vae import PenalisedVAE, Terms
+
+
+@final
+class IVAE(PenalisedVAE):
+    """iVAE: labels choose the variances of the prior; nonlinear ICA up to a simple transformation of each code.
+
+    The encoder sees the observation alone, where the paper's sees the label too: so that `transform` needs none.
+    """
+
+    paper = "Khemakhem et al. (2020), Eqs. 6 to 8"
+    needs = "labels"
+
+    beta: Lane = 1.0
+    """weight of the KL term"""
+    spread: Lane = 0.1
+    """variance of the noise that Gaussian observations are assumed to have"""
+    label: str = ""
+    """the factor that is the label; the first discrete one unless named"""
+    prior_hidden: tuple[int, ...] = (50,)
+    """hidden layers of the network from labels to variances"""
+
+    def prepare(self, data: FactorData) -> None:
+        u = labelled(data, 1, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
+        sizes = {f.name: f.size for f in data.factors}
+        name = self.label or next(f.name for f in data.factors if f.size is not None)
+        self.classes_ = int(sizes[name] or 0)
+        if self.classes_ < 2 or len(u) != 1:
+            raise InputError(f"label {name!r} has one value only: iVAE needs at least two classes")
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        net = super().build(shape)
+        net.prior = mlp(self.classes_, *self.prior_hidden, self.latent_dim)
+        return net
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        return labelled(data, n, rng, factor=self.label or None)
+
+    def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
+        rec = super().reconstruction(x, out)
+        return rec if self.bernoulli() else rec / self.spread
+
+    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+        u = F.one_hot(batch["u"], self.classes_).to(z.dtype)  # (n, classes)
+        logvar = net.prior(u)  # type: ignore[operator]
+        return {"kl": (self.beta, kl(q, Normal(logvar.new_zeros(()), logvar)).sum(-1).mean())}

@@ -1,0 +1,40 @@
+"""beta-TCVAE: the total correlation of the codes, estimated from the batch itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal, final
+
+from torch import Tensor, nn
+
+from ..data import FactorData
+from ..errors import InputError
+from ..functional import Normal, densities, stratified, total_correlation, weighted
+from ..neural import Lane
+from ._vae import PenalisedVAE, Terms, divergence
+
+ESTIMATORS = {"weighted": weighted, "stratified": stratified}
+
+
+@final
+class BetaTCVAE(PenalisedVAE):
+    """beta-TCVAE: the plain VAE, and beta - 1 times the total correlation, estimated from the batch."""
+
+    paper = "Chen et al. (2018), Eq. 4 with alpha = gamma = 1"
+
+    beta: Lane = 6.0
+    """weight of the total correlation; 1 is the plain VAE"""
+    estimator: Literal["weighted", "stratified"] = "weighted"
+    """of the aggregate posterior: minibatch-weighted, off by a constant of many nats, or corrected stratified"""
+
+    def prepare(self, data: FactorData) -> None:
+        points = data.observed(sys.maxsize)
+        self.observed_ = len(points) if points is not None else self.steps * self.batch_size
+        if self.estimator == "stratified" and not 2 <= self.batch_size <= self.observed_:
+            text = f"batch_size={self.batch_size} of {self.observed_} observations"
+            raise InputError(f"{text}: the stratified estimate wants batches of two or more, and no more than there are")
+
+    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+        log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)
+        tc = total_correlation(densities(z, q), log_weight).mean()
+        return {"kl": (1, divergence(q)), "tc": (self.beta - 1, tc)}

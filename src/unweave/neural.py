@@ -1,0 +1,190 @@
+"""Methods trained by gradient descent: say what to build and what to minimise."""
+
+from __future__ import annotations
+
+import copy
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, final, get_type_hints
+
+import pandas as pd
+import torch
+from torch import Generator, Tensor, nn
+
+from .data import FactorData, in_parts
+from .engine import precise
+from .errors import InputError, kebab
+from .method import Method
+from .optimiser import Adam
+from .storage import plain
+from .supervision import Plan, single
+from .terminal import bar
+from .train import Failure, Progress, train, warn_of
+
+Lane = Annotated[float, "lane"]
+"""A number that may differ between models of one pack."""
+
+AT_ONCE = 500  # observations that go through a network together after training
+
+
+class Neural(Method):
+    """A method that says what to build and what to minimise; the trainer does the rest.
+
+    Write `build` and `loss`, and `encode`. The loss must be a pure function of weights and batch: its randomness comes
+    from `noise`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once, compiled,
+    and run for many models at once, so it must not branch on the values of tensors.
+    """
+
+    latent_dim: int = 10
+    """how many codes to learn"""
+    steps: int = 5_000
+    """gradient steps; the large studies of the field take 300,000"""
+    batch_size: int = 64
+    """observations in a step"""
+    lr: Lane = 5e-4
+    """Adam's learning rate"""
+    clip: float = 0.0
+    """largest norm of the gradient of all weights together; 0: as it comes"""
+    precision: Literal["single", "tf32", "bf16"] = "tf32"
+    """of products on a GPU: 23, 10 or 7 bits of fraction; on a CPU bf16 alone makes a difference"""
+    device: str = "auto"
+    """'cpu', 'cuda', or 'auto': a GPU where there is one"""
+
+    observations: ClassVar[int] = 1_000  # drawn to see whether there is anything to learn
+
+    # Yours ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        """The network, for observations of this shape; its parameters' names are what `rates` speaks of."""
+
+    @abstractmethod
+    def loss(self, net: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Scalars by name for one batch; the one called 'loss' is minimised.
+
+        The batch holds what `plan` and `noise` name, and 'progress', which runs from 0 to 1.
+        """
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        """What n observations' worth of steps will look at; observations alone unless you say otherwise."""
+        return single(data, n, rng)
+
+    def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+        """The randomness that the loss consumes, (n, ...) each, drawn outside of it."""
+        return {}
+
+    def prepare(self, data: FactorData) -> None:
+        """Learn from the data what building needs: set attributes that end in an underscore."""
+
+    def rates(self) -> dict[str, Adam]:
+        """How parameters learn, by the prefix of their names; the longest prefix counts."""
+        return {"": Adam(self.lr)}
+
+    # Final ------------------------------------------------------------------------------------------------------
+
+    @final
+    def learn(self, data: FactorData) -> None:
+        with bar(self.title()) as report:
+            (failure,) = fit_pack([self], data, report=report)
+        if failure is not None:
+            raise FloatingPointError(failure.text())
+
+    @final
+    def keep(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
+        """What training gave."""
+        self.net_ = net
+        self.terms_ = list(terms)  # names of the loss's terms
+        self.history_ = history  # (rows, 1 + terms): step, and the means of all terms since the row before
+        self.trained_ = how
+
+    @final
+    def check_data(self, data: FactorData) -> None:
+        """Refuse settings that cannot work, and data in which nothing varies."""
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)}: wanted at least 1")
+        x = data.collect(self.observations, Generator(self.found_device()).manual_seed(0)).x
+        if bool((x[: self.observations] == x[:1]).all()) and bool((x == x[:1]).all()):
+            raise InputError("every column of the data is constant: there is nothing to take apart")
+
+    @final
+    def found_device(self) -> str:
+        """'auto' as what it stands for here."""
+        if self.device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(f"device={self.device!r} cannot be used here ({str(error).splitlines()[0]})") from error
+        return self.device
+
+    @final
+    def applied(self, function: Callable[[nn.Module, Tensor], Tensor], x: Tensor) -> Tensor:
+        """What a function of the network and some rows gives, in parts; doubles are computed in double precision."""
+        net = self.net_ if x.dtype == torch.float32 else copy.deepcopy(self.net_).to(x.dtype)
+        return torch.cat([function(net, part) for part in in_parts(x, AT_ONCE)])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every term of the loss over the steps, as a table."""
+        return pd.DataFrame(self.history_.numpy(), columns=["step", *self.terms_]).astype({"step": int})
+
+    @final
+    def title(self) -> str:
+        """Its name in the catalog."""
+        return kebab(type(self).__name__)
+
+    @final
+    def recipe(self) -> dict[str, Any]:
+        """Name and settings, as JSON has them."""
+        return json.loads(json.dumps({"name": self.title(), **self.get_params(deep=False)}, default=plain))
+
+    @final
+    @classmethod
+    def lane_names(cls) -> tuple[str, ...]:
+        """The fields that may differ inside a pack, besides the seed."""
+        hints = get_type_hints(cls, include_extras=True)
+        return tuple(f.name for f in fields(cls) if "lane" in getattr(hints[f.name], "__metadata__", ()))
+
+    @final
+    def signature(self) -> str:
+        """Two methods may share a pack exactly when their signatures are equal."""
+        free = {*self.lane_names(), "seed"}
+        cls = type(self)
+        return json.dumps([cls.__module__, cls.__qualname__, {k: v for k, v in self.recipe().items() if k not in free}])
+
+    @final
+    def on_lane(self, values: dict[str, Tensor]) -> Self:
+        """The same method with a lane's own numbers; plain attribute by attribute, which the compiler can follow."""
+        lane = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(lane, name, values.get(name, value))
+        return lane
+
+    def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
+        """The network as it was saved."""
+        net = self.build(self.shape_)
+        net.load_state_dict(weights)
+        return net.eval()
+
+
+def fit_pack(
+    pack: Sequence[Neural],
+    data: FactorData,
+    *,
+    checkpoint: Path | None = None,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> list[Failure | None]:
+    """Train methods together that `fit` has prepared, or prepare them for these data; see `train`."""
+    for method in pack:
+        for learned in ("net_", "terms_", "history_", "trained_"):
+            method.__dict__.pop(learned, None)
+        method.get_ready(data)
+    with precise(pack[0]):
+        failures = train(pack, data, checkpoint=checkpoint, report=report)
+    if len(pack) > 1:
+        warn_of(failures)
+    return failures

@@ -1,0 +1,58 @@
+"""Adam and gradient clipping as functions over tensors by name, alike for one model and for a stack of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Adam(NamedTuple):
+    """How a group of parameters learns."""
+
+    lr: float | Tensor
+    """one number, or one per lane"""
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+
+def owners(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
+    """For every parameter the longest prefix that its name has."""
+    known = sorted(prefixes, key=len, reverse=True)
+    return {name: next(prefix for prefix in known if name.startswith(prefix)) for name in names}
+
+
+def adam(
+    params: dict[str, Tensor],
+    grads: dict[str, Tensor],
+    first: dict[str, Tensor],
+    second: dict[str, Tensor],
+    t: Tensor,
+    rates: dict[str, Adam],
+    owner: dict[str, str],
+) -> None:
+    """One step in place; Kingma and Ba (2015), Algorithm 1, with the corrections folded into the step size."""
+    root = {prefix: (1 - rate.betas[1] ** t).sqrt() for prefix, rate in rates.items()}
+    size = {prefix: rate.lr * root[prefix] / (1 - rate.betas[0] ** t) for prefix, rate in rates.items()}
+    for name, p in params.items():
+        prefix = owner[name]
+        (b1, b2), eps = rates[prefix].betas, rates[prefix].eps
+        g, m, v = grads[name], first[name], second[name]
+        m.lerp_(g, 1 - b1)
+        v.mul_(b2).addcmul_(g, g, value=1 - b2)
+        p.sub_(_over(size[prefix], p) * m / (v.sqrt() + eps * root[prefix]))
+
+
+def clipped(grads: dict[str, Tensor], most: float, *, lead: int) -> dict[str, Tensor]:
+    """Gradients whose joint norm, for each lane of the first `lead` axes, is at most `most`."""
+    squares = [g.square().reshape(*g.shape[:lead], -1).sum(-1) for g in grads.values()]
+    norm = torch.stack(squares).sum(0).sqrt()
+    scale = (most / (norm + 1e-6)).clamp(max=1)
+    return {k: g * _over(scale, g) for k, g in grads.items()}
+
+
+def _over(value: Tensor, like: Tensor) -> Tensor:
+    """(lanes?) -> (lanes?, 1, 1, ...), to multiply with a parameter."""
+    return value.reshape(value.shape + (1,) * (like.ndim - value.ndim))

@@ -1,0 +1,155 @@
+"""The only training loop: a pack of models with one signature takes its steps together. One is a pack of one.
+
+Plans and noise are drawn for a chunk of steps at once, from one generator per model, so a run does not depend on the
+pack it sits in. The loss is a pure function of weights and batch; nothing in the loop looks at a number on the host
+until a chunk is over.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .checkpoint import Checkpoint
+from .data import FactorData
+from .engine import Engine, Part, choose
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .neural import Neural
+
+CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
+MOST_ROWS = 1_000  # of history; a longer run keeps means over windows of steps
+
+Strategy = Literal["auto", "loop", "stack", "fork"]
+Compile = Literal["auto", "always", "never"]
+
+
+class Progress(NamedTuple):
+    """What there is to say after a chunk."""
+
+    step: int
+    steps: int
+    loss: float
+    """of the last step, the mean over all models that are still finite"""
+    rate: float
+    """steps per second since the start or the restart"""
+
+    def text(self, name: str) -> str:
+        """In a line."""
+        left = (self.steps - self.step) / max(self.rate, 1e-9)
+        clock = f"{int(left) // 60}:{int(left) % 60:02}"
+        speed = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.1f}"
+        return f"{name}: step {self.step:,} of {self.steps:,}, loss {self.loss:.4g}, {speed} steps/s, {clock} left"
+
+
+class Failure(NamedTuple):
+    """A model whose loss stopped being finite; the others of its pack went on."""
+
+    name: str
+    step: int
+    recipe: dict[str, object]
+
+    def text(self) -> str:
+        """In a sentence."""
+        recipe = ", ".join(f"{k}={v}" for k, v in self.recipe.items())
+        return f"the loss of {self.name} is not finite from step {self.step:,} on ({recipe}): try a smaller lr, or clip=1"
+
+
+def train(
+    pack: Sequence[Neural],
+    data: FactorData,
+    *,
+    checkpoint: Path | None = None,
+    every: int = 500,
+    compiling: Compile = "auto",
+    strategy: Strategy = "auto",
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> list[Failure | None]:
+    """Fit every method of the pack in place; for each, None or how it failed.
+
+    With `checkpoint`, the state is kept in that file about every so many steps, and a run that finds its file goes on
+    from there and ends as if it had never stopped. `compiling` and `strategy` are chosen by themselves: see `engine`.
+    """
+    first = pack[0]
+    if any(method.signature() != first.signature() for method in pack):
+        raise InputError("a pack holds methods that differ in seed and lanes alone; see Neural.signature")
+    device = torch.device(first.found_device())
+    data = data.to(device)
+    for method in pack:
+        method.check_data(data)
+        method.prepare(data)
+    nets = [seeded(method).to(device) for method in pack]
+    window = -(-first.steps // MOST_ROWS)
+    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=strategy)
+    about = [engine.name, list(data.shape), [factor.name for factor in data.factors]]
+    keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about])
+    parts = engine.parts
+    done = keeper.restore(parts)
+    start, begun = time.perf_counter(), done
+    while done < first.steps:
+        k = min(CHUNK, first.steps - done)
+        engine.run(k)
+        done += k
+        loss, alive = _look(parts)
+        report(Progress(done, first.steps, loss, (done - begun) / (time.perf_counter() - start)))
+        if not alive:
+            break
+        if done < first.steps:
+            keeper.keep(parts, done, every)
+    failures = _finish(engine, pack, nets, window, done)
+    keeper.remove()
+    return failures
+
+
+def seeded(method: Neural) -> nn.Module:
+    """The network as its seed starts it, made on the CPU so that every device starts alike."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(method.seed)
+        return method.build(method.shape_)
+
+
+def _look(parts: Sequence[Part]) -> tuple[float, bool]:
+    """The mean loss of the models that are still finite, and whether there are any."""
+    loss = torch.cat([part.state["latest"].reshape(-1) for part in parts])
+    finite = loss.isfinite() & torch.cat([(part.state["failed"] == 0).reshape(-1) for part in parts])
+    return float(loss[finite].mean()) if finite.any() else float("nan"), bool(finite.any())
+
+
+def _finish(
+    engine: Engine, pack: Sequence[Neural], nets: Sequence[nn.Module], window: int, done: int
+) -> list[Failure | None]:
+    """Hand every method its weights and its history, and say which failed."""
+    failures: list[Failure | None] = []
+    lanes = [lane for part in engine.parts for lane in part.lanes()]
+    for method, net, state in zip(pack, nets, lanes, strict=True):
+        net.load_state_dict(state["params"] | state["buffers"])
+        history = _history(state["log"], window, done).cpu()
+        method.keep(net.cpu().eval(), engine.terms, history, f"{engine.name} on {engine.device.type}")
+        step = int(state["failed"])
+        broken = not all(bool(p.isfinite().all()) for p in net.parameters())
+        bad = step or (done if broken else 0)
+        failures.append(Failure(method.title(), bad, method.recipe()) if bad else None)
+    return failures
+
+
+def _history(log: Tensor, window: int, steps: int) -> Tensor:
+    """Sums over windows -> (rows, 1 + terms): the last step of each window, and the means over it."""
+    rows = -(-steps // window)
+    last = torch.tensor([min((i + 1) * window, steps) for i in range(rows)], device=log.device)
+    count = last.diff(prepend=last.new_zeros(1))
+    return torch.cat([last[:, None].to(log), log[:rows] / count[:, None]], 1)
+
+
+def warn_of(failures: Sequence[Failure | None]) -> None:
+    """One warning for each model of a pack that failed."""
+    for failure in failures:
+        if failure is not None:
+            warnings.warn(failure.text(), RuntimeWarning, stacklevel=3)
+
