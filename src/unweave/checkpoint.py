@@ -50,7 +50,9 @@ class Checkpoint:
             with safe_open(self.path, "pt") as file:
                 found = file.metadata() or {}
                 if found.get("key") != self.key:
-                    warnings.warn(f"{self.path} is of another run, or was trained another way: starting anew", stacklevel=3)
+                    warnings.warn(
+                        f"{self.path} is of another run, or was trained another way: starting anew", stacklevel=3
+                    )
                     return 0
                 kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except (SafetensorError, OSError, ValueError) as error:

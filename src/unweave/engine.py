@@ -11,6 +11,7 @@ Three strategies, the same mathematics:
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from .data import FactorData
 from .errors import InputError
+from .nn.products import as_products
 from .optimiser import adam, clipped, owners
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ OVERHEAD = 1e-3  # seconds that an eager step takes however small the network
 MEASURED_STEPS = 20_000  # of all models together, from which on strategies are measured on a GPU
 
 
+BACKEND = "inductor"
+MOST_COMPILED = 16  # steps that are kept
+_COMPILED: dict[str, Callable[[State, Batch], None]] = {}
+
+
 class Part:
     """Models that take their steps in one call: a whole pack, stacked, or one alone."""
 
@@ -48,7 +55,7 @@ class Part:
         self.rngs = [Generator(self.device).manual_seed(method.seed) for method in methods]
         each = [_start(method, net) for method, net in zip(methods, nets, strict=True)]
         self.state: State = _joined(each) if stacked else each[0]
-        self.static: Batch = {}  # where a captured graph reads its batch
+        self.chunk: tuple[Batch, Batch] = ({}, {})  # where a captured graph reads what was drawn
 
     def draw(self, steps: int) -> tuple[Batch, Batch]:
         """Points to render and everything else that the loss is given, (lanes?, steps, batch, ...) each."""
@@ -61,23 +68,29 @@ class Part:
             given.append({k: v.unflatten(0, (steps, -1)) for k, v in extra.items()})
         return (_joined(views), _joined(given)) if self.stacked else (views[0], given[0])
 
-    def batch(self, drawn: tuple[Batch, Batch], i: int) -> Batch:
-        """Of step i; pixels come into being here."""
-        at = (slice(None), i) if self.stacked else (i,)
+    def batch(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:
+        """Of step i; pixels come into being here. A tensor i, (1,), is looked up without the host."""
+        axis = int(self.stacked)
+
+        def at(v: Tensor) -> Tensor:  # contiguous, else its strides tell the compiler how many steps were drawn
+            return v.index_select(axis, i).squeeze(axis) if isinstance(i, Tensor) else v.select(axis, i).contiguous()
+
         views, given = drawn
-        return {k: self.data.render(v[at]).float() for k, v in views.items()} | {k: v[at] for k, v in given.items()}
+        return {k: self.data.render(at(v)).float() for k, v in views.items()} | {k: at(v) for k, v in given.items()}
 
     def lanes(self) -> Iterator[State]:
         """The state of every model by itself."""
         for i in range(len(self.methods)):
             yield _lane(self.state, i) if self.stacked else self.state
 
-    def feed(self, batch: Batch) -> None:
+    def feed(self, drawn: tuple[Batch, Batch]) -> None:
         """Into the memory that the captured graph reads."""
-        if not self.static:
-            self.static = {k: v.clone(memory_format=torch.contiguous_format) for k, v in batch.items()}
-        for name, value in batch.items():
-            self.static[name].copy_(value)
+        if not self.chunk[0]:
+            self.chunk = tuple({k: v.clone() for k, v in part.items()} for part in drawn)  # type: ignore[assignment]
+        axis = int(self.stacked)
+        for own, new in zip(self.chunk, drawn, strict=True):
+            for name, value in new.items():
+                own[name].narrow(axis, 0, value.shape[axis]).copy_(value)
 
 
 class Engine:
@@ -88,50 +101,62 @@ class Engine:
     ) -> None:
         self.parts, self.steps, self.terms, self.name = parts, steps, terms, name
         self.device = parts[0].device
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)  # the step of the chunk that is next
+        self.room = 0  # steps that the captured graph has memory for
         self.graph: Any = None
 
     def run(self, count: int) -> None:
         """That many steps of every model."""
         drawn = [part.draw(count) for part in self.parts]
+        if self.device.type == "cuda":
+            return self._replay(drawn, count)
         for i in range(count):
-            batches = [part.batch(d, i) for part, d in zip(self.parts, drawn, strict=True)]
-            if self.graph is None and self.device.type == "cuda":
-                self.capture(batches)
-            if self.graph is None:
-                for part, step, batch in zip(self.parts, self.steps, batches, strict=True):
-                    step(part.state, batch)
-            else:
-                for part, batch in zip(self.parts, batches, strict=True):
-                    part.feed(batch)
-                self.graph.replay()
+            for part, step, d in zip(self.parts, self.steps, drawn, strict=True):
+                step(part.state, part.batch(d, i))
+        return None
 
-    def capture(self, batches: Sequence[Batch]) -> None:
-        """Record one step of all parts, each on a stream of its own, as one CUDA graph."""
-        for part, batch in zip(self.parts, batches, strict=True):
-            part.feed(batch)
+    def _replay(self, drawn: Sequence[tuple[Batch, Batch]], count: int) -> None:
+        """The whole step, rendering included, was captured once as a CUDA graph."""
+        if count > self.room:
+            self.graph, self.room = None, count
+            for part in self.parts:
+                part.chunk = ({}, {})
+        for part, d in zip(self.parts, drawn, strict=True):
+            part.feed(d)
+        self.cursor.zero_()
+        if self.graph is None:
+            self.graph = self._captured()
+        for _ in range(count):
+            self.graph.replay()
+
+    def _captured(self) -> Any:
+        """One step of all parts, each on a stream of its own."""
         kept = [_cloned(part.state) for part in self.parts]
         streams = [torch.cuda.Stream() for _ in self.parts]
-        main = torch.cuda.Stream()
-        with torch.cuda.stream(main):
-            for _ in range(3):  # what is chosen at the first calls must not be captured
+        warm = torch.cuda.Stream()
+        warm.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(warm):
+            for _ in range(3):  # what libraries choose at their first calls must not be captured
                 self._forked(streams)
-        torch.cuda.current_stream().wait_stream(main)
+                self.cursor.zero_()
+        torch.cuda.current_stream().wait_stream(warm)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._forked(streams)
         for part, state in zip(self.parts, kept, strict=True):
             _copy(part.state, state)  # the steps of the warm-up did not happen
-        self.graph = graph
+        return graph
 
     def _forked(self, streams: Sequence[torch.cuda.Stream]) -> None:
         main = torch.cuda.current_stream()
         for part, step, stream in zip(self.parts, self.steps, streams, strict=True):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
-                step(part.state, part.static)
+                step(part.state, part.batch(part.chunk, self.cursor))
         for stream in streams:
             main.wait_stream(stream)
+        self.cursor.add_(1)
 
 
 # One step -------------------------------------------------------------------------------------------------------
@@ -149,25 +174,27 @@ class _Objective(nn.Module):
 
 
 def evaluate(
-    method: Neural, objective: nn.Module, params: Batch, buffers: Batch, hyper: Batch, batch: Batch
+    method: Neural, objective: nn.Module, names: Sequence[str], params: Batch, buffers: Batch, *rest: Batch
 ) -> dict[str, Tensor]:
-    """All terms of one model's loss."""
+    """All terms of one model's loss; `names` are those of the method's attributes."""
+    hyper, batch = rest
     weights = {f"net.{k}": v for k, v in (params | buffers).items()}
     kind = next(iter(params.values())).device.type
     with torch.autocast(kind, dtype=torch.bfloat16, enabled=method.precision == "bf16"):
-        terms: dict[str, Tensor] = functional_call(objective, weights, (method.on_lane(hyper), batch))
+        terms: dict[str, Tensor] = functional_call(objective, weights, (method.on_lane(hyper, names), batch))
     return {k: v.float() for k, v in terms.items()}
 
 
 def make_step(
-    method: Neural, net: nn.Module, *, stacked: bool, compiled: bool, window: int
+    method: Neural, net: nn.Module, stacked: bool, compiled: bool, window: int
 ) -> Callable[[State, Batch], None]:
     """One step of one model, or of a stack: gradients, Adam, history; all in place."""
-    objective = _Objective(net)
+    objective = _Objective(as_products(net) if stacked else net)
+    names = tuple(vars(method))
     owner = owners(dict(net.named_parameters()), method.rates())
 
     def value(params: Batch, *rest: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        terms = evaluate(method, objective, params, *rest)
+        terms = evaluate(method, objective, names, params, *rest)
         return terms["loss"], terms
 
     def taped(params: Batch, *rest: Batch) -> tuple[Batch, dict[str, Tensor]]:
@@ -187,7 +214,7 @@ def make_step(
         grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
         if method.clip:
             grads = clipped(grads, method.clip, lead=int(stacked))
-        rates = method.on_lane(state["hyper"]).rates()
+        rates = method.on_lane(state["hyper"], names).rates()
         adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
         values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
         row = ((t - 1) / window).long().reshape(1)
@@ -225,13 +252,13 @@ def choose(
         raise InputError("strategy='fork' needs a CUDA device; on a CPU there are 'loop' and 'stack'")
     if device.type == "cuda":
         return _on_gpu(make, len(pack) * first.steps, len(pack), convolutions, compiling, strategy)
-    if strategy == "auto":
-        strategy = "stack" if len(pack) > 1 and not convolutions else "loop"
+    best = "stack" if len(pack) > 1 and not convolutions else "loop"
+    chosen = best if strategy == "auto" else strategy
     seconds = len(pack) * first.steps * (OVERHEAD + flops / FLOPS)
     wanted = compiling == "always" or (compiling == "auto" and seconds > COMPILE_SECONDS)
     if wanted:
         try:
-            return _warmed(make(strategy=strategy, compiled=True))
+            return _warmed(make(strategy=chosen, compiled=True))
         except Exception as error:  # no compiler, or a loss that is not one graph
             if compiling == "always":
                 raise
@@ -241,7 +268,7 @@ def choose(
                 RuntimeWarning,
                 stacklevel=2,
             )
-    return make(strategy="loop" if strategy == "stack" and compiling == "auto" else strategy, compiled=False)
+    return make(strategy="loop" if strategy == "auto" else strategy, compiled=False)
 
 
 def _on_gpu(
@@ -260,7 +287,9 @@ def _on_gpu(
         try:
             seconds = _timed(make(strategy=racer, compiled=with_compiler))
         except Exception as error:  # this strategy cannot be had here: the others may
-            warnings.warn(f"strategy {racer!r} was left out: {str(error).splitlines()[0]}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"strategy {racer!r} was left out: {str(error).splitlines()[0]}", RuntimeWarning, stacklevel=2
+            )
             continue
         if best is None or seconds < best[0]:
             best = seconds, (racer, with_compiler)
@@ -299,10 +328,26 @@ def _engine(
         zeros = partial(torch.zeros, device=part.device)
         part.state |= {"log": zeros((*lead, rows, len(terms))), "latest": zeros(lead), "failed": zeros(lead)}
         part.state["step"] = zeros(())
-    step = make_step(pack[0], nets[0], stacked=stacked, compiled=compiled, window=window)
-    if compiled:
-        step = torch.compile(step, fullgraph=True, dynamic=False)
+    step = (
+        _compiled(pack, nets[0], stacked, window) if compiled else make_step(pack[0], nets[0], stacked, False, window)
+    )
     return Engine(parts, [step] * len(parts), terms, f"{strategy}{', compiled' if compiled else ''}")
+
+
+def _compiled(pack: Sequence[Neural], net: nn.Module, stacked: bool, window: int) -> Callable[[State, Batch], None]:
+    """The step as one graph; kept for the next pack of the same signature."""
+    method = copy.copy(pack[0])
+    prepared = {k: v for k, v in vars(method).items() if k.endswith("_") and isinstance(v, int | float | str | tuple)}
+    device = next(net.parameters()).device.type
+    key = repr((method.signature(), prepared, len(pack) if stacked else 1, stacked, window, device, BACKEND))
+    if key not in _COMPILED:
+        dynamo = torch._dynamo.config
+        dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are one piece of code to it
+        step = make_step(method, copy.deepcopy(net), stacked, True, window)
+        if len(_COMPILED) == MOST_COMPILED:
+            _COMPILED.pop(next(iter(_COMPILED)))
+        _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND)
+    return _COMPILED[key]
 
 
 def _warmed(engine: Engine) -> Engine:
@@ -321,8 +366,9 @@ def probe(method: Neural, net: nn.Module, data: FactorData) -> tuple[list[str], 
     part = Part([method], [net], data, stacked=False)
     batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
     state = part.state
+    weights = state["params"], state["buffers"], state["hyper"]
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        terms = evaluate(method, _Objective(net), state["params"], state["buffers"], state["hyper"], batch)
+        terms = evaluate(method, _Objective(net), tuple(vars(method)), *weights, batch)
     if "loss" not in terms or any(v.shape != () for v in terms.values()):
         shapes = {k: tuple(v.shape) for k, v in terms.items()}
         raise InputError(f"{method.title()}.loss gave {shapes}: wanted scalars, one of them called 'loss'")
@@ -342,8 +388,9 @@ def _start(method: Neural, net: nn.Module) -> State:
 
 
 def _arranged(p: Tensor) -> Tensor:
-    """A copy, kernels of convolutions with their channels last: so the images between layers are too, which is faster."""
-    return p.clone(memory_format=torch.channels_last if p.ndim == 4 else torch.contiguous_format)
+    """A copy. On a CPU, kernels have their channels last, so that images between layers have too, which is faster."""
+    last = p.ndim == 4 and p.device.type == "cpu"
+    return p.clone(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 def _joined(states: Sequence[dict[str, Any]]) -> dict[str, Any]:

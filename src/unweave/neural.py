@@ -157,11 +157,11 @@ class Neural(Method):
         return json.dumps([cls.__module__, cls.__qualname__, {k: v for k, v in self.recipe().items() if k not in free}])
 
     @final
-    def on_lane(self, values: dict[str, Tensor]) -> Self:
-        """The same method with a lane's own numbers; plain attribute by attribute, which the compiler can follow."""
+    def on_lane(self, values: dict[str, Tensor], names: Sequence[str]) -> Self:
+        """The same method with a lane's own numbers: attribute by attribute, which the compiler can follow."""
         lane = object.__new__(type(self))
-        for name, value in vars(self).items():
-            setattr(lane, name, values.get(name, value))
+        for name in names:
+            setattr(lane, name, values[name] if name in values else getattr(self, name))
         return lane
 
     def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:

@@ -34,15 +34,19 @@ def adam(
     owner: dict[str, str],
 ) -> None:
     """One step in place; Kingma and Ba (2015), Algorithm 1, with the corrections folded into the step size."""
-    root = {prefix: (1 - rate.betas[1] ** t).sqrt() for prefix, rate in rates.items()}
-    size = {prefix: rate.lr * root[prefix] / (1 - rate.betas[0] ** t) for prefix, rate in rates.items()}
-    for name, p in params.items():
-        prefix = owner[name]
-        (b1, b2), eps = rates[prefix].betas, rates[prefix].eps
-        g, m, v = grads[name], first[name], second[name]
-        m.lerp_(g, 1 - b1)
-        v.mul_(b2).addcmul_(g, g, value=1 - b2)
-        p.sub_(_over(size[prefix], p) * m / (v.sqrt() + eps * root[prefix]))
+    for prefix, (lr, (b1, b2), eps) in rates.items():
+        own = [name for name in params if owner[name] == prefix]
+        P, G, M, V = ([tensors[name] for name in own] for tensors in (params, grads, first, second))
+        root = (1 - b2**t).sqrt()
+        size = lr * root / (1 - b1**t)
+        torch._foreach_lerp_(M, G, 1 - b1)
+        torch._foreach_mul_(V, b2)
+        torch._foreach_addcmul_(V, G, G, 1 - b2)
+        below = torch._foreach_sqrt(V)
+        torch._foreach_add_(below, eps * root)
+        change = torch._foreach_div(M, below)
+        torch._foreach_mul_(change, [_over(size, p) for p in P])
+        torch._foreach_sub_(P, change)
 
 
 def clipped(grads: dict[str, Tensor], most: float, *, lead: int) -> dict[str, Tensor]:

@@ -59,7 +59,9 @@ class Failure(NamedTuple):
     def text(self) -> str:
         """In a sentence."""
         recipe = ", ".join(f"{k}={v}" for k, v in self.recipe.items())
-        return f"the loss of {self.name} is not finite from step {self.step:,} on ({recipe}): try a smaller lr, or clip=1"
+        return (
+            f"the loss of {self.name} is not finite from step {self.step:,} on ({recipe}): try a smaller lr, or clip=1"
+        )
 
 
 def train(
@@ -152,4 +154,3 @@ def warn_of(failures: Sequence[Failure | None]) -> None:
     for failure in failures:
         if failure is not None:
             warnings.warn(failure.text(), RuntimeWarning, stacklevel=3)
-

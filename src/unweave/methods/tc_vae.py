@@ -32,7 +32,9 @@ class BetaTCVAE(PenalisedVAE):
         self.observed_ = len(points) if points is not None else self.steps * self.batch_size
         if self.estimator == "stratified" and not 2 <= self.batch_size <= self.observed_:
             text = f"batch_size={self.batch_size} of {self.observed_} observations"
-            raise InputError(f"{text}: the stratified estimate wants batches of two or more, and no more than there are")
+            raise InputError(
+                f"{text}: the stratified estimate wants batches of two or more, and no more than there are"
+            )
 
     def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)
