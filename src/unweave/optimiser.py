@@ -33,17 +33,17 @@ def adam(
     rates: dict[str, Adam],
     owner: dict[str, str],
 ) -> None:
-    """One step in place; Kingma and Ba (2015), Algorithm 1, with the corrections folded into the step size."""
+    """One step in place; Kingma and Ba (2015), Algorithm 1."""
     for prefix, (lr, (b1, b2), eps) in rates.items():
         own = [name for name in params if owner[name] == prefix]
         P, G, M, V = ([tensors[name] for name in own] for tensors in (params, grads, first, second))
-        root = (1 - b2**t).sqrt()
-        size = lr * root / (1 - b1**t)
+        size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
         torch._foreach_lerp_(M, G, 1 - b1)
         torch._foreach_mul_(V, b2)
         torch._foreach_addcmul_(V, G, G, 1 - b2)
         below = torch._foreach_sqrt(V)
-        torch._foreach_add_(below, eps * root)
+        torch._foreach_mul_(below, [_over(scale, p) for p in P])
+        torch._foreach_add_(below, eps)
         change = torch._foreach_div(M, below)
         torch._foreach_mul_(change, [_over(size, p) for p in P])
         torch._foreach_sub_(P, change)
