@@ -1,6 +1,6 @@
 """Steps per second of the trainer, beside a plain PyTorch loop, Lightning and pythae on the same network and data.
 
-python benchmarks/train.py                       # CPU: one conv VAE, a pack of 16 MLP-VAEs; medians of interleaved rounds
+python benchmarks/train.py                       # CPU: one conv VAE, a pack of 16 MLP-VAEs
 python benchmarks/train.py --device cuda         # conv VAE, packs and strategies, against the plain loop
 python benchmarks/train.py --device cuda --out train-gpu.json
 
@@ -14,10 +14,10 @@ import argparse
 import json
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +50,7 @@ def loss_of(net: nn.Module, x: Tensor, beta: float, bernoulli: bool) -> Tensor:
     return rec.flatten(1).sum(1).mean() + beta * kl.sum(1).mean()
 
 
-def forever(loader: DataLoader) -> Iterator[Tensor]:
+def forever(loader: Any) -> Iterator[Tensor]:
     while True:
         for (x,) in loader:
             yield x
@@ -160,7 +160,7 @@ def pythae(method: BetaVAE, x: Tensor) -> Run | None:
     return run
 
 
-def ours(pack: list, data: FactorData, compiling: str = "always", strategy: str = "auto") -> Run:
+def ours(pack: list[Any], data: FactorData, compiling: str = "always", strategy: str = "auto") -> Run:
     """The trainer's own engine."""
     for method in pack:
         method.get_ready(data)
@@ -199,7 +199,7 @@ def table(x: Tensor) -> Table:
     return Table(x, torch.zeros(len(x), 0), [])
 
 
-def on_cpu(rounds: int) -> list[dict]:
+def on_cpu(rounds: int) -> list[dict[str, Any]]:
     """The two comparisons that are made on a CPU."""
     rows = []
     x = images()
@@ -224,7 +224,7 @@ def on_cpu(rounds: int) -> list[dict]:
     return rows
 
 
-def on_gpu(rounds: int, packs: list[int], every: bool) -> list[dict]:
+def on_gpu(rounds: int, packs: list[int], every: bool) -> list[dict[str, Any]]:
     """Packs and strategies against the plain loop; and every method with the best of them."""
     rows = []
     data = DSprites().load()
@@ -247,7 +247,9 @@ def on_gpu(rounds: int, packs: list[int], every: bool) -> list[dict]:
     return rows
 
 
-def one(what: str, name: str, pack: list, data: FactorData, base: float, rounds: int, how: tuple[str, str]) -> dict:
+def one(
+    what: str, name: str, pack: list[Any], data: FactorData, base: float, rounds: int, how: tuple[str, str]
+) -> dict[str, Any]:
     """A pack's row, printed as soon as it is known; or why there is none."""
     start = time.perf_counter()
     try:
@@ -264,7 +266,7 @@ def one(what: str, name: str, pack: list, data: FactorData, base: float, rounds:
     return found
 
 
-def row(what: str, how: str, models: int, rate: float, base: float) -> dict:
+def row(what: str, how: str, models: int, rate: float, base: float) -> dict[str, Any]:
     speed = models * rate
     return {
         "what": what,
@@ -283,10 +285,7 @@ def main() -> None:
     parser.add_argument("--every", action="store_true", help="other methods too (GPU)")
     parser.add_argument("--out", type=Path, help="write the rows as JSON")
     options = parser.parse_args()
-    if options.device == "cpu":
-        rows = on_cpu(options.rounds)
-    else:
-        rows = on_gpu(options.rounds, options.packs, options.every)
+    rows = on_cpu(options.rounds) if options.device == "cpu" else on_gpu(options.rounds, options.packs, options.every)
     where = (
         torch.cuda.get_device_name()
         if options.device == "cuda"
@@ -301,4 +300,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

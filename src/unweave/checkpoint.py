@@ -8,16 +8,14 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialised
 from torch import Tensor
 
+from .pack import Part
 from .storage import plain, whole_file
-
-if TYPE_CHECKING:
-    from .engine import Part
 
 RATIO = 20  # seconds of training for each second spent on saving
 

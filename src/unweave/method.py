@@ -92,8 +92,9 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         else:
             check_fields(self)
             if y is None and self.needs_y():
+                name = type(self).__name__
                 raise InputError(
-                    f"{type(self).__name__} requires y to be passed, but the target y is None: it learns from {self.needs}"
+                    f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}"
                 )
             X = as_data(self._checked(X, reset=True), y if self.needs_y() else None)
         self.get_ready(X)

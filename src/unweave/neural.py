@@ -62,7 +62,7 @@ class Neural(Method):
         """The network, for observations of this shape; its parameters' names are what `rates` speaks of."""
 
     @abstractmethod
-    def loss(self, net: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Scalars by name for one batch; the one called 'loss' is minimised.
 
         The batch holds what `plan` and `noise` name, and 'progress', which runs from 0 to 1.
@@ -90,7 +90,7 @@ class Neural(Method):
         with bar(self.title()) as report:
             (failure,) = fit_pack([self], data, report=report)
         if failure is not None:
-            raise FloatingPointError(failure.text())
+            raise InputError(failure.text())
 
     @final
     def keep(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
@@ -122,7 +122,7 @@ class Neural(Method):
         return self.device
 
     @final
-    def applied(self, function: Callable[[nn.Module, Tensor], Tensor], x: Tensor) -> Tensor:
+    def applied(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
         """What a function of the network and some rows gives, in parts; doubles are computed in double precision."""
         net = self.net_ if x.dtype == torch.float32 else copy.deepcopy(self.net_).to(x.dtype)
         return torch.cat([function(net, part) for part in in_parts(x, AT_ONCE)])

@@ -18,6 +18,8 @@ from .errors import InputError
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Write into a temporary neighbour; it gets its name when the block ends, and vanishes if the block fails.
 
+    A block that removes it makes nothing.
+
     >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
     ...     (tmp / "scores.json").write_text("{}")
     """
@@ -35,7 +37,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     try:
         yield tmp
         try:
-            tmp.rename(folder)
+            if tmp.is_dir():
+                tmp.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process was first, and its folder stands
                 raise

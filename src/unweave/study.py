@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -32,12 +34,16 @@ from .errors import InputError, kebab, plural
 from .method import Method, read_config
 from .metrics import prepared
 from .metrics.local_isometry import near_pairs
+from .neural import Neural, fit_pack
 from .scoring import Metric, column, numbers
 from .storage import plain, read_json, whole_folder, write_json, write_whole
+from .terminal import bar
+from .train import Failure
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
 EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
+MOST_IN_PACK = 64  # models that are trained together
 SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
 
 Notify = Callable[[str], None]
@@ -107,36 +113,86 @@ def execute(
     metrics: Sequence[str] = DEFAULT_METRICS,
     notify: Notify = lambda text: None,
 ) -> pd.DataFrame:
-    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back."""
-    runs = list(runs)
+    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back.
+
+    Runs that differ in seed and lanes alone are trained together. One whose loss does not stay finite is named in a
+    warning, and has no row.
+    """
+    runs, out = list(runs), Path(out)
     scorers = catalog.find_metrics(metrics)
-    for i, run in enumerate(runs):
-        perform(run, Path(out) / run.key, scorers, lambda text, i=i: notify(f"[{i + 1}/{len(runs)}] {text}"))  # type: ignore[misc]
-    return rows([Path(out) / run.key for run in runs])
+    count = 0
+    for pack in packs(runs, out):
+        count += len(pack)
+        head = f"[{count}/{len(runs)}] "
+        _perform(pack, [out / run.key for run in pack], scorers, lambda text, head=head: notify(head + text))  # type: ignore[misc]
+    return rows([out / run.key for run in runs if (out / run.key).is_dir()])
+
+
+def packs(runs: Iterable[Run], out: Path) -> list[list[Run]]:
+    """Runs that can be trained together: of one dataset and signature; finished runs, and others, by themselves."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        alone = not isinstance(run.method, Neural) or (out / run.key).exists()
+        signature = run.key if alone else f"{run.recipe()['data']} {run.method.signature()}"
+        groups.setdefault(signature, []).append(run)
+    return [group[i : i + MOST_IN_PACK] for group in groups.values() for i in range(0, len(group), MOST_IN_PACK)]
 
 
 def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
     """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        return _finished(run, folder, scorers, notify)
-    notify(f"{run.title()}: loading data")
-    data = run.data.load()
-    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
-    check_finite(draw.x.numpy(force=True), what=run.data.title())
-    with whole_folder(folder) as tmp:  # from the start: a place that cannot be written to must not cost the learning
-        notify(f"{run.title()}: learning from {_describe(draw, data)}")
-        start = time.perf_counter()
-        run.method.fit(data)
-        seconds = time.perf_counter() - start
-        run.method.write(tmp)
-        notify(f"{run.title()}: scoring")
-        codes = run.method.transform(draw.x)
-        write_json(tmp / "run.json", {"key": run.key, **run.recipe()})
-        write_json(tmp / "scores.json", score(draw, codes, data.factors, scorers))
-        said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
-        write_json(tmp / "env.json", environment(run.data.title(), data, draw, seconds) | said)
-        _write_codes(tmp, draw, codes, data.factors)
+    failures = _perform([run], [folder], scorers, notify)
+    if failures:
+        raise InputError(failures[0].text())
     return read_run(folder)
+
+
+def _perform(pack: list[Run], folders: list[Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
+    """Runs that are trained together, each into its own folder; those that failed are returned."""
+    first, folder = pack[0], folders[0]
+    if len(pack) == 1 and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
+        _finished(first, folder, scorers, notify)
+        return []
+    title = first.title() if len(pack) == 1 else f"{len(pack)} models, {first.title()}"
+    notify(f"{title}: loading data")
+    data = first.data.load()
+    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    check_finite(draw.x.numpy(force=True), what=first.data.title())
+    with ExitStack() as stack:  # from the start: a place that cannot be written to must not cost the learning
+        drafts = [stack.enter_context(whole_folder(place)) for place in folders]
+        notify(f"{title}: learning from {_describe(draw, data)}")
+        start = time.perf_counter()
+        keys = hashlib.sha256(" ".join(run.key for run in pack).encode()).hexdigest()[:12]
+        failures = _learn(pack, data, folder.parent / f".{keys}.checkpoint", title)
+        seconds = (time.perf_counter() - start) / len(pack)
+        for run, draft, failure in zip(pack, drafts, failures, strict=True):
+            if failure is None:
+                notify(f"{run.title()}: scoring")
+                _write(run, draft, data, draw, scorers, seconds)
+            else:
+                shutil.rmtree(draft)
+    return [failure for failure in failures if failure is not None]
+
+
+def _learn(pack: list[Run], data: FactorData, checkpoint: Path, title: str) -> Sequence[Failure | None]:
+    methods = [run.method for run in pack if isinstance(run.method, Neural)]
+    if not methods:
+        pack[0].method.fit(data)
+        return [None]
+    with bar(title) as report:
+        return fit_pack(methods, data, checkpoint=checkpoint, report=report)
+
+
+def _write(run: Run, folder: Path, data: FactorData, draw: Draw, scorers: dict[str, Metric], seconds: float) -> None:
+    """Model, codes, scores, history and provenance of one run."""
+    run.method.write(folder)
+    codes = run.method.transform(draw.x)
+    write_json(folder / "run.json", {"key": run.key, **run.recipe()})
+    write_json(folder / "scores.json", score(draw, codes, data.factors, scorers))
+    said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
+    write_json(folder / "env.json", environment(run.data.title(), data, draw, seconds) | said)
+    if isinstance(run.method, Neural):
+        run.method.history.to_parquet(folder / "history.parquet")
+    _write_codes(folder, draw, codes, data.factors)
 
 
 def score(

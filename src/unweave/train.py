@@ -11,18 +11,16 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .checkpoint import Checkpoint
 from .data import FactorData
-from .engine import Engine, Part, choose
+from .engine import Engine, choose
 from .errors import InputError
-
-if TYPE_CHECKING:
-    from .neural import Neural
+from .pack import Part, Trainable
 
 CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
 MOST_ROWS = 1_000  # of history; a longer run keeps means over windows of steps
@@ -65,7 +63,7 @@ class Failure(NamedTuple):
 
 
 def train(
-    pack: Sequence[Neural],
+    pack: Sequence[Trainable],
     data: FactorData,
     *,
     checkpoint: Path | None = None,
@@ -81,7 +79,7 @@ def train(
     """
     first = pack[0]
     if any(method.signature() != first.signature() for method in pack):
-        raise InputError("a pack holds methods that differ in seed and lanes alone; see Neural.signature")
+        raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
     device = torch.device(first.found_device())
     data = data.to(device)
     for method in pack:
@@ -110,7 +108,7 @@ def train(
     return failures
 
 
-def seeded(method: Neural) -> nn.Module:
+def seeded(method: Trainable) -> nn.Module:
     """The network as its seed starts it, made on the CPU so that every device starts alike."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(method.seed)
@@ -125,7 +123,7 @@ def _look(parts: Sequence[Part]) -> tuple[float, bool]:
 
 
 def _finish(
-    engine: Engine, pack: Sequence[Neural], nets: Sequence[nn.Module], window: int, done: int
+    engine: Engine, pack: Sequence[Trainable], nets: Sequence[nn.Module], window: int, done: int
 ) -> list[Failure | None]:
     """Hand every method its weights and its history, and say which failed."""
     failures: list[Failure | None] = []

@@ -26,7 +26,7 @@ def sheet(data: FactorData, title: str, rng: Generator) -> Figure:
         if images is not None and not factor.noise:
             rows.append((factor.name, images))
     figure, axes = panels(1, width=ACROSS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
-    picture = np.concatenate([_strip(images) for _, images in rows], 0)
+    picture = np.concatenate([strip(images) for _, images in rows], 0)
     axes[0].imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     size = picture.shape[0] / len(rows)
     axes[0].set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows])
@@ -54,7 +54,7 @@ def _varied(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor |
     return data.render(points)
 
 
-def _strip(images: Tensor) -> np.ndarray:
+def strip(images: Tensor) -> np.ndarray:
     """Images side by side with a thin gap, (n, channels, h, w) or (n, h, w) -> (h, n w, 3)."""
     x = images.detach().float().cpu().clamp(0, 1)
     x = x[:, None] if x.ndim == 3 else x

@@ -46,8 +46,8 @@ class Autoencoding(Neural):
             raise InputError("widths, hidden and layers: a layer needs at least one unit")
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
             encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden)
-            back = {"widths": self.widths[::-1], "hidden": self.hidden[::-1]}
-            return Coder(encoder, conv_decoder(self.latent_dim, shape, **back))
+            decoder = conv_decoder(self.latent_dim, shape, widths=self.widths[::-1], hidden=self.hidden[::-1])
+            return Coder(encoder, decoder)
         features = prod(shape)
         encoder = nn.Sequential(nn.Flatten(), mlp(features, *self.layers, out))
         decoder = nn.Sequential(mlp(self.latent_dim, *self.layers[::-1], features), nn.Unflatten(1, shape))
@@ -64,5 +64,5 @@ class Autoencoding(Neural):
         return 0.5 * (out - x).square().flatten(1).sum(1)
 
     def decode(self, z: Tensor) -> Tensor:
-        out = self.applied(lambda net, part: net.decoder(part), z)  # type: ignore[operator, union-attr]
+        out = self.applied(lambda net, part: net.decoder(part), z)
         return torch.sigmoid(out) if self.bernoulli() else out

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from ..data import FactorData
 from ..errors import InputError
@@ -43,11 +43,11 @@ class AdaVAE(VAE):
     def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return super().noise(n, rng) | {"eps2": super().noise(n, rng)["eps"]}
 
-    def loss(self, net: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x, x2 = batch["x"], batch["x2"]
         q, q2 = averaged(posterior(net, x), posterior(net, x2), self)
-        rec = self.reconstruction(x, net.decoder(q.sample(batch["eps"])))  # type: ignore[operator]
-        rec2 = self.reconstruction(x2, net.decoder(q2.sample(batch["eps2"])))  # type: ignore[operator]
+        rec = self.reconstruction(x, net.decoder(q.sample(batch["eps"])))
+        rec2 = self.reconstruction(x2, net.decoder(q2.sample(batch["eps2"])))
         both = 0.5 * (divergence(q) + divergence(q2))
         return weighed({"rec": (1, 0.5 * (rec + rec2).mean()), "kl": (self.beta, both)})
 

@@ -57,7 +57,7 @@ class Autoencoder(Deterministic):
 
 @final
 class IRMAE(Deterministic):
-    """Implicit rank-minimizing autoencoder: linear layers before the codes, which gradient descent keeps low in rank."""
+    """Rank-minimizing autoencoder: linear layers before the codes, which gradient descent keeps low in rank."""
 
     paper = "Jing, Zbontar and LeCun (2020), Sec. 3"
 

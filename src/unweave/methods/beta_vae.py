@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..functional import Normal
 from ..neural import Lane
@@ -20,7 +20,7 @@ class BetaVAE(PenalisedVAE):
     beta: Lane = 4.0
     """weight of the KL term"""
 
-    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         return {"kl": (self.beta, divergence(q))}
 
 
@@ -37,7 +37,7 @@ class AnnealedVAE(PenalisedVAE):
     anneal: Lane = 1 / 3
     """share of the steps over which the capacity grows from 0; 100,000 of 300,000 in the reference study"""
 
-    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         kl = divergence(q)
         C = self.capacity * (batch["progress"] / self.anneal).clamp(max=1)
         return {"kl": (0, kl), "gap": (self.gamma, (kl - C).abs())}

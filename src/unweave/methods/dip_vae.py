@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..functional import Normal, covariance, off_identity
 from ..neural import Lane
@@ -25,7 +25,7 @@ class DIPVAE(PenalisedVAE):
     diagonal: Lane = 10.0
     """weight of squared deviations of variances from one; ten times off_diagonal in the reference study of variant i"""
 
-    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         C = covariance(q.mean)  # (d, d)
         if self.variant == "ii":
             C = C + torch.diag_embed(q.logvar.exp().mean(0))

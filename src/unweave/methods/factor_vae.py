@@ -43,21 +43,20 @@ class FactorVAE(PenalisedVAE):
         return Plan({"x": data.sample(n, rng), "x2": data.sample(n, rng)})
 
     def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        draw = {"generator": rng, "device": rng.device}
-        names: dict[str, Any] = {k: torch.randn(n, self.latent_dim, **draw) for k in ("eps", "eps2")}  # type: ignore[arg-type]
-        return names | {"shuffle": torch.rand(n, self.latent_dim, **draw)}  # type: ignore[arg-type]
+        shape = n, self.latent_dim
+        eps, eps2 = (torch.randn(shape, generator=rng, device=rng.device) for _ in range(2))
+        return {"eps": eps, "eps2": eps2, "shuffle": torch.rand(shape, generator=rng, device=rng.device)}
 
     def rates(self) -> dict[str, Adam]:
         return super().rates() | {"critic.": Adam(self.critic_lr, (0.5, 0.9))}
 
-    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         # D(z) = sigmoid(critic(z)) is the critic's belief that z comes from q(z) and not from its marginals, so that
         # log D / (1 - D) = critic(z) estimates the total correlation.
         z2 = posterior(net, batch["x2"]).sample(batch["eps2"]).detach()
         z2 = shuffled(z2, batch["shuffle"].argsort(0))
         tc = frozen(net.critic, z).mean()
-        critic: Any = net.critic
-        belief = 0.5 * (F.softplus(-critic(z.detach())).mean() + F.softplus(critic(z2)).mean())
+        belief = 0.5 * (F.softplus(-net.critic(z.detach())).mean() + F.softplus(net.critic(z2)).mean())
         return {"kl": (1, divergence(q)), "tc": (self.gamma, tc), "critic": (1, belief)}
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Literal, final
+from typing import Any, Literal, final
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data import FactorData
 from ..errors import InputError
@@ -36,7 +36,7 @@ class BetaTCVAE(PenalisedVAE):
                 f"{text}: the stratified estimate wants batches of two or more, and no more than there are"
             )
 
-    def penalty(self, net: nn.Module, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)
         tc = total_correlation(densities(z, q), log_weight).mean()
         return {"kl": (1, divergence(q)), "tc": (self.beta - 1, tc)}

@@ -1,0 +1,25 @@
+"""How the terms of a loss went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from .style import panels
+
+
+def curves(histories: Mapping[str, pd.DataFrame]) -> Figure:
+    """One panel for each term, one line for each model; the steps run along the bottom."""
+    terms = list(dict.fromkeys(term for history in histories.values() for term in history.columns if term != "step"))
+    figure, axes = panels(len(terms), width=2.8, height=2.5)
+    for axis, term in zip(axes, terms, strict=True):
+        for name, history in histories.items():
+            if term in history:
+                axis.plot(history["step"], history[term], label=name, linewidth=1)
+        axis.set_title(term)
+        axis.set_xlabel("step")
+    if len(histories) > 1:
+        axes[-1].legend(frameon=False, fontsize=7)
+    return figure

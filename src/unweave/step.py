@@ -1,0 +1,116 @@
+"""One step of training: the loss's gradients, Adam, history; for one model or a stack, compiled or not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.utils.flop_counter import FlopCounterMode
+
+from .data import FactorData
+from .errors import InputError
+from .nn.products import as_products
+from .optimiser import adam, clipped, owners
+from .pack import Batch, Part, State, Trainable
+
+Step = Callable[[State, Batch], None]
+
+BACKEND = "inductor"
+MOST_COMPILED = 16  # steps that are kept
+_COMPILED: dict[str, Step] = {}
+
+
+class _Objective(nn.Module):
+    """Lets `functional_call` reach `method.loss(net, batch)`."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, method: Trainable, batch: Batch) -> dict[str, Tensor]:
+        return method.loss(self.net, batch)
+
+
+def evaluate(
+    method: Trainable, objective: nn.Module, names: Sequence[str], params: Batch, buffers: Batch, *rest: Batch
+) -> dict[str, Tensor]:
+    """All terms of one model's loss; `names` are those of the method's attributes."""
+    hyper, batch = rest
+    weights = {f"net.{k}": v for k, v in (params | buffers).items()}
+    kind = next(iter(params.values())).device.type
+    with torch.autocast(kind, dtype=torch.bfloat16, enabled=method.precision == "bf16"):
+        terms: dict[str, Tensor] = functional_call(objective, weights, (method.on_lane(hyper, names), batch))
+    return {k: v.float() for k, v in terms.items()}
+
+
+def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, traced: bool = False) -> Step:
+    """One step of one model, or of a stack: gradients, Adam, history; all in place."""
+    objective = _Objective(as_products(net) if stacked else net)
+    names = tuple(vars(method))
+    owner = owners(dict(net.named_parameters()), method.rates())
+
+    def value(params: Batch, *rest: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        terms = evaluate(method, objective, names, params, *rest)
+        return terms["loss"], terms
+
+    def taped(params: Batch, *rest: Batch) -> tuple[Batch, dict[str, Tensor]]:
+        """The same by the tape: with no compiler in between, `grad` takes three times as long."""
+        leaves = {k: p.detach().requires_grad_() for k, p in params.items()}
+        loss, terms = value(leaves, *rest)
+        found = torch.autograd.grad(loss, list(leaves.values()), materialize_grads=True)
+        return dict(zip(leaves, found, strict=True)), terms
+
+    gradients = grad(value, has_aux=True) if stacked or traced else taped
+    every = vmap(gradients, in_dims=0) if stacked else gradients
+
+    def step(state: State, batch: Batch) -> None:
+        t = state["step"].add_(1)
+        progress = ((t - 1) / method.steps).expand(state["latest"].shape)
+        batch = batch | {"progress": progress}
+        grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
+        if method.clip:
+            grads = clipped(grads, method.clip, lead=int(stacked))
+        rates = method.on_lane(state["hyper"], names).rates()
+        adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
+        values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
+        row = ((t - 1) / window).long().reshape(1)
+        state["log"].index_add_(-2, row, values[..., None, :])
+        loss = terms["loss"].detach()
+        state["latest"].copy_(loss)
+        first_bad = (state["failed"] == 0) & ~loss.isfinite()
+        state["failed"].copy_(torch.where(first_bad, t, state["failed"]))
+
+    return step
+
+
+def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int, models: int) -> Step:
+    """The step as one graph; kept for the next pack of so many models of the same signature."""
+    method = copy.copy(method)
+    prepared = {k: v for k, v in vars(method).items() if k.endswith("_") and isinstance(v, int | float | str | tuple)}
+    device = next(net.parameters()).device.type
+    key = repr((method.signature(), prepared, models, stacked, window, device, BACKEND))
+    if key not in _COMPILED:
+        dynamo = torch._dynamo.config
+        dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are one piece of code to it
+        step = make_step(method, copy.deepcopy(net), stacked, window, traced=True)
+        if len(_COMPILED) == MOST_COMPILED:
+            _COMPILED.pop(next(iter(_COMPILED)))
+        _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND)
+    return _COMPILED[key]
+
+
+def probe(method: Trainable, net: nn.Module, data: FactorData) -> tuple[list[str], float]:
+    """The names of the loss's terms, and the floating-point operations of a step."""
+    part = Part([method], [net], data, stacked=False)
+    batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
+    state = part.state
+    weights = state["params"], state["buffers"], state["hyper"]
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        terms = evaluate(method, _Objective(net), tuple(vars(method)), *weights, batch)
+    if "loss" not in terms or any(v.shape != () for v in terms.values()):
+        shapes = {k: tuple(v.shape) for k, v in terms.items()}
+        raise InputError(f"{method.title()}.loss gave {shapes}: wanted scalars, one of them called 'loss'")
+    return list(terms), 3.0 * counter.get_total_flops()  # the way back costs twice the way there
