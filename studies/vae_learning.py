@@ -27,7 +27,7 @@ from unweave.neural import Neural
 from unweave.study import Run, execute
 from unweave.terminal import progress, say, say_table
 
-COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score")
+COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accuracy")
 
 
 @dataclass(kw_only=True)
@@ -71,9 +71,8 @@ def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[str, Path]]
     data = Slice(of="dsprites", vary=("x", "y", "scale"), points=6_144)
     runs = [(name, seed, Run(data, m)) for seed in range(options.seeds) for name, m in methods(options, seed).items()]
     folder = options.out / "runs"
-    scores = execute(
-        [run for _, _, run in runs], folder, metrics=[c.partition(".")[0] for c in COLUMNS], notify=notify
-    ).set_index("key")
+    metrics = [column.partition(".")[0] for column in COLUMNS]
+    scores = execute([run for _, _, run in runs], folder, metrics=metrics, notify=notify).set_index("key")
     rows: list[dict[str, Any]] = []
     first: dict[str, Path] = {}
     for name, seed, run in runs:
@@ -81,9 +80,7 @@ def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[str, Path]]
             continue
         history = pd.read_parquet(folder / run.key / "history.parquet")
         last = history.iloc[-max(1, len(history) // 20) :].mean()  # the last twentieth of the steps
-        found = {
-            c: float(scores.loc[run.key, c]) for c in scores.columns if c.partition(".")[0].partition("[")[0] in METRICS
-        }
+        found = {c: float(scores[c].loc[run.key]) for c in COLUMNS}
         rows.append({"method": name, "seed": seed, "rec": last["rec"], "kl": last["kl"], **found})
         first.setdefault(name, folder / run.key)
     return pd.DataFrame(rows), first

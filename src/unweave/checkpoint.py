@@ -29,10 +29,11 @@ class Checkpoint:
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
 
-    def keep(self, parts: Sequence[Part], step: int, every: int) -> None:
+    def keep(self, parts: Sequence[Part], step: int, every: int, *, last: bool) -> None:
         """Save, if that many steps have passed, and not so often that saving takes a noticeable share of the time."""
         now = time.perf_counter()
-        if self.path is None or step - self.at < every or now - self.saved < RATIO * self.cost:
+        early = step - self.at < every or now - self.saved < RATIO * self.cost
+        if self.path is None or (early and not last):
             return
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
         with whole_file(self.path) as file:
@@ -64,11 +65,6 @@ class Checkpoint:
             _put(part, str(i), kept)
         self.at = int(found["step"])
         return self.at
-
-    def remove(self) -> None:
-        """The run is over."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
 
 
 def _flat(part: Part, head: str) -> dict[str, Tensor]:

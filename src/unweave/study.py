@@ -10,7 +10,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,7 +24,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from torch import Generator, Tensor
 
-from . import catalog
+from . import __version__, catalog
 from .checks import check_finite
 from .data import Draw, Factor, FactorData
 from .dataset import Dataset
@@ -121,19 +120,19 @@ def execute(
     runs, out = list(runs), Path(out)
     scorers = catalog.find_metrics(metrics)
     count = 0
-    for pack in packs(runs, out):
+    for pack in packs(runs):
         count += len(pack)
         head = f"[{count}/{len(runs)}] "
         _perform(pack, [out / run.key for run in pack], scorers, lambda text, head=head: notify(head + text))  # type: ignore[misc]
     return rows([out / run.key for run in runs if (out / run.key).is_dir()])
 
 
-def packs(runs: Iterable[Run], out: Path) -> list[list[Run]]:
-    """Runs that can be trained together: of one dataset and signature; finished runs, and others, by themselves."""
+def packs(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs that can be trained together: of one dataset and signature; those without networks by themselves."""
     groups: dict[str, list[Run]] = {}
-    for run in runs:
-        alone = not isinstance(run.method, Neural) or (out / run.key).exists()
-        signature = run.key if alone else f"{run.recipe()['data']} {run.method.signature()}"
+    for run in {run.key: run for run in runs}.values():
+        method = run.method
+        signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
         groups.setdefault(signature, []).append(run)
     return [group[i : i + MOST_IN_PACK] for group in groups.values() for i in range(0, len(group), MOST_IN_PACK)]
 
@@ -147,30 +146,42 @@ def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify =
 
 
 def _perform(pack: list[Run], folders: list[Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
-    """Runs that are trained together, each into its own folder; those that failed are returned."""
-    first, folder = pack[0], folders[0]
-    if len(pack) == 1 and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
-        _finished(first, folder, scorers, notify)
+    """Runs that are trained together, each into its own folder; those that failed are returned.
+
+    What was trained is kept in a checkpoint until all of it is written, so that a crash in between costs nothing.
+    """
+    missing = [(run, folder) for run, folder in zip(pack, folders, strict=True) if not _there(folder)]
+    for run, folder in zip(pack, folders, strict=True):
+        if _there(folder):
+            _finished(run, folder, scorers, notify)
+    if not missing:
         return []
-    title = first.title() if len(pack) == 1 else f"{len(pack)} models, {first.title()}"
+    keys = hashlib.sha256(" ".join(run.key for run in pack).encode()).hexdigest()[:12]
+    checkpoint = folders[0].parent / f".{keys}.checkpoint"
+    if not checkpoint.is_file():  # else the whole pack is there, trained in part or entirely
+        pack, folders = [run for run, _ in missing], [folder for _, folder in missing]
+    first, title = pack[0], pack[0].title() if len(pack) == 1 else f"{len(pack)} models, {pack[0].title()}"
     notify(f"{title}: loading data")
     data = first.data.load()
     draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
     check_finite(draw.x.numpy(force=True), what=first.data.title())
-    with ExitStack() as stack:  # from the start: a place that cannot be written to must not cost the learning
-        drafts = [stack.enter_context(whole_folder(place)) for place in folders]
-        notify(f"{title}: learning from {_describe(draw, data)}")
-        start = time.perf_counter()
-        keys = hashlib.sha256(" ".join(run.key for run in pack).encode()).hexdigest()[:12]
-        failures = _learn(pack, data, folder.parent / f".{keys}.checkpoint", title)
-        seconds = (time.perf_counter() - start) / len(pack)
-        for run, draft, failure in zip(pack, drafts, failures, strict=True):
-            if failure is None:
-                notify(f"{run.title()}: scoring")
+    with whole_folder(missing[0][1]) as draft:
+        shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
+    notify(f"{title}: learning from {_describe(draw, data)}")
+    start = time.perf_counter()
+    failures = _learn(pack, data, checkpoint, title)
+    seconds = (time.perf_counter() - start) / len(pack)
+    for run, folder, failure in zip(pack, folders, failures, strict=True):
+        if failure is None and not _there(folder):
+            notify(f"{run.title()}: scoring")
+            with whole_folder(folder) as draft:
                 _write(run, draft, data, draw, scorers, seconds)
-            else:
-                shutil.rmtree(draft)
+    checkpoint.unlink(missing_ok=True)
     return [failure for failure in failures if failure is not None]
+
+
+def _there(folder: Path) -> bool:
+    return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
 
 def _learn(pack: list[Run], data: FactorData, checkpoint: Path, title: str) -> Sequence[Failure | None]:
@@ -302,7 +313,7 @@ def read_run(folder: Path) -> Evaluated:
 
 def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:
     """Provenance: what was learned from, where, with which versions, how long it took."""
-    packages = ("unweave", "torch", "numpy", "scipy", "scikit-learn")
+    packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {
         "seconds": round(seconds, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -313,7 +324,8 @@ def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dic
             "factors": [vars(f) for f in data.factors],
             "sha256": hashlib.sha256(draw.x.numpy(force=True).tobytes()).hexdigest(),
         },
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
+        "versions": {"python": platform.python_version(), "unweave": __version__}
+        | {name: version(name) for name in packages},
         "machine": {
             "system": platform.platform(terse=True),
             "cores": os.cpu_count(),

@@ -74,8 +74,10 @@ def train(
 ) -> list[Failure | None]:
     """Fit every method of the pack in place; for each, None or how it failed.
 
-    With `checkpoint`, the state is kept in that file about every so many steps, and a run that finds its file goes on
-    from there and ends as if it had never stopped. `compiling` and `strategy` are chosen by themselves: see `engine`.
+    With `checkpoint`, the state is kept in that file about every so many steps, and at the end; a run that finds its
+    file goes on from there and ends as if it had never stopped. The file is yours to remove.
+
+    `compiling` and `strategy` are chosen by themselves: see `engine`.
     """
     first = pack[0]
     if any(method.signature() != first.signature() for method in pack):
@@ -101,11 +103,8 @@ def train(
         report(Progress(done, first.steps, loss, (done - begun) / (time.perf_counter() - start)))
         if not alive:
             break
-        if done < first.steps:
-            keeper.keep(parts, done, every)
-    failures = _finish(engine, pack, nets, window, done)
-    keeper.remove()
-    return failures
+        keeper.keep(parts, done, every, last=done == first.steps)
+    return _finish(engine, pack, nets, window, done)
 
 
 def seeded(method: Trainable) -> nn.Module:
