@@ -10,6 +10,7 @@ and strength alone are trained together. Wanted: beta-VAE reconstructs within 60
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def figures(first: dict[str, Path], out: Path) -> None:
     x = Slice(of="dsprites", vary=("x", "y", "scale"), points=6_144).load().x.numpy()
     chosen = x[np.random.default_rng(0).permutation(len(x))]
     for name, folder in first.items():
-        method, file = load(folder), name.replace(" ", "-").replace(",", "").replace("(", "").replace(")", "")
+        method, file = load(folder), re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         save(traversals(method, chosen[:2_000]), out / f"traversal-{file}.png")
         if name.startswith("beta-VAE, beta = 4"):
             save(reconstructions(method, chosen[:10]), out / "reconstructions.png")

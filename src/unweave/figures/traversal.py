@@ -30,7 +30,7 @@ def traversals(method: Method, X: np.ndarray, *, steps: int = STEPS, centre: int
     order = np.argsort(-z.std(0), kind="stable")[:MOST_CODES]
     rows = [(_name(j, z), _decoded(method, moved(z, j, centre, steps))) for j in order]
     start = _images(X[centre : centre + 1])
-    return _grid([(name, np.concatenate([start, images])) for name, images in rows], "one code at a time, 5 % to 95 %")
+    return grid([(name, np.concatenate([start, images])) for name, images in rows], "one code at a time, 5 % to 95 %")
 
 
 def moved(z: np.ndarray, j: int, centre: int, steps: int) -> np.ndarray:
@@ -59,16 +59,20 @@ def animation(method: Method, X: np.ndarray, path: str | Path, *, centre: int = 
 
 def reconstructions(method: Method, X: np.ndarray) -> Figure:
     """Observations above, what is decoded from their codes below."""
-    return _grid([("observed", _images(X)), ("decoded", _decoded(method, method.transform(X)))], "")
+    return grid([("observed", _images(X)), ("decoded", _decoded(method, method.transform(X)))], "")
 
 
 def interpolation(method: Method, a: np.ndarray, b: np.ndarray, *, steps: int = STEPS) -> Figure:
     """From one observation to another, in a straight line between their codes; the two themselves at the ends."""
+    return grid([("", between(method, a, b, steps=steps))], "ends observed, decoded in between")
+
+
+def between(method: Method, a: np.ndarray, b: np.ndarray, *, steps: int = STEPS) -> np.ndarray:
+    """Both observations, and in between what is decoded from the line between their codes, (steps + 2, c, h, w)."""
     ends = np.stack([a, b])
     z = method.transform(ends)
     images = _decoded(method, np.linspace(z[0], z[1], steps).astype(z.dtype))
-    whole = np.concatenate([_images(ends[:1]), images, _images(ends[1:])])
-    return _grid([("", whole)], "observed, decoded in between, observed")
+    return np.concatenate([_images(ends[:1]), images, _images(ends[1:])])
 
 
 def kl_per_code(method: Method, X: np.ndarray) -> Figure:
@@ -104,7 +108,7 @@ def _images(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) / 255 if x.dtype == np.uint8 else x.astype(np.float32)
 
 
-def _grid(rows: list[tuple[str, np.ndarray]], title: str) -> Figure:
+def grid(rows: list[tuple[str, np.ndarray]], title: str) -> Figure:
     """Rows of images with their names at the left."""
     across = max(len(images) for _, images in rows)
     figure, (axis,) = panels(1, width=across * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
