@@ -95,3 +95,19 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
         f"{what} contains {kind}: first in row {row}, {place}; {plural(int(bad.sum()), 'value')} that are NaN or "
         f"infinite in {plural(int(bad.reshape(len(x), -1).any(1).sum()), 'row')}. Drop those rows or fill the gaps."
     )
+
+
+def as_classes(y: Any) -> Any:
+    """Labels as they are, whole numbers among floats as whole numbers; real values are refused."""
+    if hasattr(y, "columns"):
+        return y
+    array = np.asarray(y)
+    array = np.array(array.tolist()) if array.dtype.kind == "O" else array  # numbers as numbers, text as text
+    if array.dtype.kind == "O":
+        raise InputError("Unknown label type: y holds objects, wanted numbers or text")
+    if array.dtype.kind != "f":
+        return array
+    check_finite(array.reshape(len(array), -1), what="Input y")
+    if not np.array_equal(array, np.round(array)):
+        raise InputError("Unknown label type: y is real-valued; wanted classes, as whole numbers or text")
+    return array.astype(np.int64)

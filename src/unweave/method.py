@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Generator, Tensor, nn
 
 from . import __version__
-from .checks import as_array, check_fields, check_finite
+from .checks import as_array, as_classes, check_fields, check_finite
 from .data import FactorData, as_data, as_float, in_parts
 from .dataset import Dataset
 from .discovery import own_source
@@ -96,7 +96,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
                 raise InputError(
                     f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}"
                 )
-            X = as_data(self._checked(X, reset=True), y if self.needs_y() else None)
+            X = as_data(self._checked(X, reset=True), as_classes(y) if self.needs_y() else None)
         self.get_ready(X)
         self.learn(X)
         return self
@@ -231,7 +231,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if config["source"] != own_source(cls):
             raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
         try:
-            method = cls(**config["params"])
+            method = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()})
             tensors = load_file(folder / "model.safetensors")
             weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
             learned = dict(config["learned"]) | {k: tensors.pop(k).numpy() for k in config["arrays"]} | tensors

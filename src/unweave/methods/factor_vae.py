@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from ..data import FactorData
 from ..functional import Normal, shuffled
 from ..neural import Lane
+from ..nn.mlp import mlp
 from ..optimiser import Adam
 from ..supervision import Plan
 from ._vae import PenalisedVAE, Terms, divergence, posterior
@@ -32,10 +33,8 @@ class FactorVAE(PenalisedVAE):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
-        layers: list[nn.Module] = []
-        for a, b in zip((self.latent_dim, *self.critic[:-1]), self.critic, strict=True):
-            layers += [nn.Linear(a, b), nn.LeakyReLU(0.2)]
-        net.critic = nn.Sequential(*layers, nn.Linear((self.latent_dim, *self.critic)[-1], 1), nn.Flatten(0))
+        critic = mlp(self.latent_dim, *self.critic, 1, activation=lambda: nn.LeakyReLU(0.2))
+        net.critic = nn.Sequential(critic, nn.Flatten(0))
         return net
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import torch
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F
 
 from ..data import FactorData
 from ..errors import InputError
@@ -56,6 +56,6 @@ class IVAE(PenalisedVAE):
         return rec if self.bernoulli() else rec / self.spread
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
-        u = F.one_hot(batch["u"], self.classes_).to(z.dtype)  # (n, classes)
+        u = (batch["u"][:, None] == torch.arange(self.classes_, device=z.device)).to(z.dtype)  # (n, classes), one-hot
         logvar = net.prior(u)
         return {"kl": (self.beta, kl(q, Normal(logvar.new_zeros(()), logvar)).sum(-1).mean())}

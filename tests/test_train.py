@@ -1,0 +1,473 @@
+"""The trainer: a lane is its solo run, a killed run is the run, a failed lane is alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from unweave import InputError, catalog, step
+from unweave.checkpoint import Checkpoint
+from unweave.data import as_data
+from unweave.engine import choose
+from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
+from unweave.neural import Lane, Neural, fit_pack
+from unweave.nn.conv import conv_decoder, conv_encoder
+from unweave.nn.products import DoublingProduct, HalvingProduct, as_products
+from unweave.optimiser import Adam, adam, clipped, owners
+from unweave.train import Progress, seeded, train
+
+from .contract.test_methods import NETWORKS, made
+
+rng = np.random.default_rng(0)
+Z = rng.uniform(-1, 1, (200, 2))
+X = np.concatenate([Z, np.sin(2 * Z), Z**2], 1).astype(np.float32)
+Y = rng.integers(0, 3, 200)
+DATA = as_data(X, Y)
+IMAGES = as_data(rng.uniform(size=(100, 1, 16, 16)).astype(np.float32))
+
+
+def ready(pack, data=DATA):
+    for method in pack:
+        method.get_ready(data)
+    return pack
+
+
+def trained(pack, data=DATA, **settings):
+    assert train(ready(pack, data), data, **settings) == [None] * len(pack)
+    return pack
+
+
+def weights(method):
+    return torch.cat([p.flatten() for p in method.net_.parameters()])
+
+
+# Packs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_lane_of_a_pack_is_its_solo_run(name):
+    settings = [{"seed": 0}, {"seed": 1, "lr": 2e-3}, {"seed": 2, "lr": 3e-3}]
+    pack = trained([made(name, steps=200, **s) for s in settings], strategy="stack", compiling="never")
+    for i in (0, 1):
+        (solo,) = trained([made(name, steps=200, **settings[i])], compiling="never")
+        np.testing.assert_allclose(pack[i].transform(X), solo.transform(X), atol=1e-5)
+        torch.testing.assert_close(pack[i].history_, solo.history_, atol=1e-3, rtol=1e-4)
+    assert np.abs(pack[0].transform(X) - pack[1].transform(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_loss_is_one_graph(name, monkeypatch):
+    """The compiler's first half, which a graph break would stop; its second half is tested below."""
+    monkeypatch.setattr(step, "BACKEND", "eager")
+    torch._dynamo.reset()
+    (method,) = trained([made(name, steps=3)], compiling="always")
+    assert method.trained_ == "loop, compiled on cpu"
+    (plain,) = trained([made(name, steps=3)], compiling="never")
+    np.testing.assert_allclose(method.transform(X), plain.transform(X), atol=1e-6)
+
+
+def test_what_the_compiler_makes_of_a_pack_is_the_same():
+    settings = {"steps": 200, "latent_dim": 2, "layers": (8,), "batch_size": 16}
+    try:
+        pack = trained([BetaVAE(seed=i, beta=1.0 + i, **settings) for i in range(3)], compiling="always")
+    except Exception as error:
+        pytest.skip(f"no compiler here: {str(error).splitlines()[0]}")
+    assert pack[0].trained_ == "stack, compiled on cpu"
+    (solo,) = trained([BetaVAE(seed=2, beta=3.0, **settings)], compiling="never")
+    np.testing.assert_allclose(pack[2].transform(X), solo.transform(X), atol=1e-5)
+
+
+def test_convolutions_in_a_stack_are_products_and_the_same():
+    pack = [BetaVAE(seed=i, steps=20, widths=(4, 6), hidden=(8,), latent_dim=2) for i in range(2)]
+    trained(pack, IMAGES, strategy="stack", compiling="never")
+    (solo,) = trained([BetaVAE(seed=1, steps=20, widths=(4, 6), hidden=(8,), latent_dim=2)], IMAGES)
+    x = IMAGES.x.numpy()
+    np.testing.assert_allclose(pack[1].transform(x), solo.transform(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64), (3, 28, 28), (2, 8, 16)])
+def test_products_are_convolutions(shape):
+    x, z = torch.rand(3, *shape), torch.rand(3, 5)
+    for net, inputs in ((conv_encoder(shape, 4), x), (conv_decoder(5, shape), z)):
+        other = as_products(net)
+        assert any(isinstance(m, HalvingProduct | DoublingProduct) for m in other.modules())
+        torch.testing.assert_close(other(inputs), net(inputs), atol=1e-6, rtol=1e-5)
+        for a, b in zip(
+            torch.autograd.grad(other(inputs).square().sum(), list(other.parameters())),
+            torch.autograd.grad(net(inputs).square().sum(), list(net.parameters())),
+            strict=True,
+        ):
+            torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+def test_a_pack_of_two_signatures_is_refused():
+    with pytest.raises(InputError, match="differ in seed and lanes alone"):
+        train(ready([made("beta-vae"), made("beta-vae", batch_size=8)]), DATA)
+    assert made("beta-vae", beta=1.0).signature() == made("beta-vae", beta=2.0, lr=1.0, seed=3).signature()
+    assert made("beta-vae").signature() != made("beta-vae", layers=(9,)).signature()
+
+
+def test_strategies_and_devices_that_are_not_there_are_named():
+    pack = ready([made("beta-vae")])
+    with pytest.raises(InputError, match="needs a CUDA device"):
+        train(pack, DATA, strategy="fork")
+    with pytest.raises(InputError, match="strategy='heap'"):
+        train(pack, DATA, strategy="heap")
+    with pytest.raises(InputError, match="device='cuda:9' cannot be used"):
+        made("beta-vae", device="cuda:9").fit(X)
+    with pytest.raises(InputError, match="steps=0"):
+        made("beta-vae", steps=0).fit(X)
+
+
+def test_short_runs_are_not_compiled_and_long_ones_are(monkeypatch):
+    pack = ready([made("beta-vae")])
+    net = [seeded(pack[0])]
+    monkeypatch.setattr(step, "BACKEND", "eager")
+    short = choose(pack, net, DATA, window=1, compiling="auto", strategy="auto")
+    assert short.name == "loop"
+    long = ready([made("beta-vae", steps=10**6, seed=i) for i in range(2)])
+    engine = choose(long, [seeded(m) for m in long], DATA, window=1_000, compiling="auto", strategy="auto")
+    assert engine.name == "stack, compiled"
+
+
+def test_without_a_compiler_training_goes_on_and_says_so(monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no compiler was found\nmore text")
+
+    monkeypatch.setattr(step.torch, "compile", broken)
+    step._COMPILED.clear()
+    pack = ready([made("beta-vae", steps=10**6)])
+    with pytest.warns(RuntimeWarning, match="cannot be compiled here .* no compiler was found$"):
+        engine = choose(pack, [seeded(pack[0])], DATA, window=1_000, compiling="auto", strategy="auto")
+    assert engine.name == "loop"
+    with pytest.raises(RuntimeError, match="no compiler"):
+        choose(pack, [seeded(pack[0])], DATA, window=1_000, compiling="always", strategy="auto")
+
+
+# The optimiser --------------------------------------------------------------------------------------------------
+
+
+def test_adam_is_that_of_torch_by_prefix():
+    torch.manual_seed(0)
+    net = nn.ModuleDict({"body": nn.Linear(3, 2), "critic": nn.Linear(2, 1)})
+    theirs = torch.optim.Adam(
+        [
+            {"params": net["body"].parameters(), "lr": 1e-2},
+            {"params": net["critic"].parameters(), "lr": 1e-3, "betas": (0.5, 0.9)},
+        ]
+    )
+    ours = {k: p.detach().clone() for k, p in net.named_parameters()}
+    m, v = ({k: torch.zeros_like(p) for k, p in ours.items()} for _ in range(2))
+    rates = {"": Adam(1e-2), "critic.": Adam(torch.tensor(1e-3), (0.5, 0.9))}
+    owner = owners(ours, rates)
+    assert set(owner.values()) == {"", "critic."}
+    for t in range(1, 6):
+        x = torch.randn(4, 3)
+        theirs.zero_grad()
+        net["critic"](net["body"](x)).square().sum().backward()
+        grads = {k: p.grad.clone() for k, p in net.named_parameters()}
+        theirs.step()
+        adam(ours, grads, m, v, torch.tensor(float(t)), rates, owner)
+        for k, p in net.named_parameters():
+            torch.testing.assert_close(ours[k], p.detach(), atol=1e-7, rtol=1e-5)
+
+
+def test_a_stack_has_a_learning_rate_for_every_lane():
+    p = {"w": torch.zeros(2, 3, 3)}
+    m, v = {"w": torch.zeros(2, 3, 3)}, {"w": torch.zeros(2, 3, 3)}
+    rates = {"": Adam(torch.tensor([0.1, 0.5]))}
+    adam(p, {"w": torch.ones(2, 3, 3)}, m, v, torch.tensor(1.0), rates, {"w": ""})
+    torch.testing.assert_close(p["w"][:, 0, 0], torch.tensor([-0.1, -0.5]))  # the first step has the size of lr
+
+
+def test_clipping_is_by_the_norm_of_all_weights_of_a_lane():
+    grads = {"a": torch.tensor([[3.0], [0.3]]), "b": torch.tensor([[4.0], [0.4]])}
+    short = clipped(grads, 1.0, lead=1)
+    torch.testing.assert_close(torch.cat([short["a"], short["b"]], 1), torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
+    alone = clipped({k: g[0] for k, g in grads.items()}, 1.0, lead=0)
+    torch.testing.assert_close(alone["b"], torch.tensor([0.8]))
+
+
+def test_the_critic_learns_by_its_own_rate():
+    (a,) = trained([made("factor-vae", steps=5, critic_lr=0.0)])
+    start = seeded(a)
+    same = [torch.equal(p, q) for p, q in zip(a.net_.critic.parameters(), start.critic.parameters(), strict=True)]
+    assert all(same)
+    assert not torch.equal(next(a.net_.encoder.parameters()), next(start.encoder.parameters()))
+
+
+def test_clip_and_bf16_are_heard():
+    plain, short, half = (
+        trained([made("beta-vae", steps=50, **s)])[0] for s in ({}, {"clip": 1e-3}, {"precision": "bf16"})
+    )
+    assert not torch.equal(weights(plain), weights(short))
+    assert not torch.equal(weights(plain), weights(half))
+    torch.testing.assert_close(half.history_[-1, 1], plain.history_[-1, 1], rtol=0.05, atol=0.1)
+
+
+# History --------------------------------------------------------------------------------------------------------
+
+
+class Counting(Neural):
+    """A loss whose terms tell the step they were computed at."""
+
+    paper = "none"
+    wanted: Lane = 2.0
+    """a lane"""
+
+    def build(self, shape):
+        return nn.Linear(shape[0], self.latent_dim)
+
+    def loss(self, net, batch):
+        t = (batch["progress"] * self.steps).round()
+        return {"loss": net(batch["x"]).square().mean(), "t": t, "wanted": 0 * t + self.wanted}
+
+    def encode(self, x):
+        return self.applied(lambda net, part: net(part), x)
+
+
+class Exploding(Counting):
+    """A loss that is infinite from a step on."""
+
+    def loss(self, net, batch):
+        t = (batch["progress"] * self.steps).round()
+        return {"loss": net(batch["x"]).square().mean() / torch.where(t >= self.wanted, 0.0, 1.0)}
+
+
+def test_history_has_every_term_of_every_lane():
+    pack = trained([Counting(steps=150, wanted=float(i)) for i in range(2)], strategy="stack", compiling="never")
+    for i, method in enumerate(pack):
+        assert list(method.history.columns) == ["step", "loss", "t", "wanted"]
+        assert method.history["step"].tolist() == list(range(1, 151))
+        assert method.history["t"].tolist() == list(range(150))
+        assert (method.history["wanted"] == i).all()
+
+
+def test_long_histories_are_means_over_windows():
+    (method,) = trained([Counting(steps=2_500, batch_size=2)])
+    assert len(method.history) == 834
+    assert method.history["step"].iloc[[0, -1]].tolist() == [3, 2_500]
+    assert method.history["t"].iloc[[0, 1, -1]].tolist() == [1, 4, 2_499]
+
+
+def test_progress_tells_step_loss_speed_and_time_left():
+    seen = []
+    trained([Counting(steps=250)], report=seen.append)
+    assert [p.step for p in seen] == [100, 200, 250]
+    assert all(np.isfinite(p.loss) and p.rate > 0 for p in seen)
+    text = Progress(100, 1_000, 3.14159, 10.0).text("beta-vae")
+    assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s, 1:30 left"
+
+
+def test_a_lane_that_is_not_finite_is_named_and_leaves_the_others_alone():
+    pack = ready([Exploding(steps=120, wanted=50.0, seed=4), Exploding(steps=120, wanted=1e9, seed=5)])
+    for strategy in ("loop", "stack"):
+        failed, fine = train(pack, DATA, strategy=strategy, compiling="never")
+        assert fine is None
+        assert failed.step == 51
+        assert "exploding is not finite from step 51" in failed.text()
+        assert "wanted=50.0" in failed.text()
+        assert "seed=4" in failed.text()
+        solo = Exploding(steps=120, wanted=1e9, seed=5)
+        trained([solo])
+        torch.testing.assert_close(weights(pack[1]), weights(solo))
+    with pytest.warns(RuntimeWarning, match="exploding is not finite"):
+        fit_pack(pack, DATA)
+    with pytest.raises(InputError, match="exploding is not finite from step 51"):
+        Exploding(steps=120, wanted=50.0).fit(X)
+
+
+def test_a_pack_of_failures_stops_early():
+    seen = []
+    pack = ready([Exploding(steps=10_000, wanted=50.0)])
+    (failure,) = train(pack, DATA, report=seen.append)
+    assert failure.step == 51
+    assert len(seen) == 1
+
+
+class Shapeless(Counting):
+    """A loss that forgets to average."""
+
+    def loss(self, net, batch):
+        return {"loss": net(batch["x"]).square()}
+
+
+def test_a_loss_that_is_no_scalar_is_refused():
+    with pytest.raises(InputError, match=r"shapeless.loss gave \{'loss': \(64, 10\)\}: wanted scalars"):
+        Shapeless(steps=3).fit(X)
+
+
+# Checkpoints ----------------------------------------------------------------------------------------------------
+
+
+class StopError(Exception):
+    """In the place of a kill."""
+
+
+def stop_at(step):
+    def report(progress):
+        if progress.step >= step:
+            raise StopError
+
+    return report
+
+
+@pytest.mark.parametrize("strategy", ["loop", "stack"])
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(tmp_path, strategy):
+    file = tmp_path / "pack.checkpoint"
+
+    def pack():
+        return ready([FactorVAE(steps=350, latent_dim=2, layers=(8,), critic=(8,), seed=i) for i in range(2)])
+
+    whole = trained(pack(), strategy=strategy, compiling="never")
+    parts = pack()
+    for stop in (200, 300):
+        with pytest.raises(StopError):
+            train(parts, DATA, checkpoint=file, every=100, report=stop_at(stop), strategy=strategy, compiling="never")
+    seen = []
+    train(parts, DATA, checkpoint=file, report=seen.append, strategy=strategy, compiling="never")
+    assert seen[0].step > 200
+    for a, b in zip(whole, parts, strict=True):
+        assert torch.equal(weights(a), weights(b))
+        assert torch.equal(a.history_, b.history_)
+    again = pack()  # the file stays: what was trained can be had once more
+    train(again, DATA, checkpoint=file, report=seen.append, strategy=strategy, compiling="never")
+    assert torch.equal(weights(again[0]), weights(whole[0]))
+
+
+def test_a_checkpoint_of_another_run_or_a_damaged_one_is_not_believed(tmp_path):
+    file = tmp_path / "a.checkpoint"
+    with pytest.raises(StopError):
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, every=100, report=stop_at(200))
+    with pytest.warns(UserWarning, match="another run"):
+        trained([made("beta-vae", steps=200)], checkpoint=file)
+    (fresh,) = trained([made("beta-vae", steps=300)])
+    blob = file.read_bytes()
+    for damaged in (blob[: len(blob) // 2], b"", b"\xff" * 100):
+        file.write_bytes(damaged)
+        with pytest.warns(UserWarning, match="starting anew"):
+            (method,) = trained([made("beta-vae", steps=300)], checkpoint=file)
+        assert torch.equal(weights(method), weights(fresh))
+
+
+def test_saving_takes_a_small_share_of_the_time(tmp_path):
+    keeper = Checkpoint(tmp_path / "c", "about")
+    keeper.cost = 3600.0
+    keeper.keep([], 10_000, 1, last=False)
+    assert not (tmp_path / "c").exists()
+    keeper.keep([], 10_000, 1, last=True)
+    assert (tmp_path / "c").exists()
+
+
+KILLED = """
+import sys
+import numpy as np
+from unweave.datasets import SwissRoll
+from unweave.methods import BetaVAE
+from unweave.study import Run, execute
+run = Run(SwissRoll(points=300), BetaVAE(steps=2500, latent_dim=2, layers=(16,), batch_size=16))
+execute([run], sys.argv[1], metrics=["mcc"])
+print(run.key)
+"""
+
+
+def test_a_run_killed_again_and_again_ends_the_same_to_the_bit(tmp_path):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
+    def start(folder):
+        command = [sys.executable, "-c", KILLED, str(folder)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    whole = start(tmp_path / "whole")
+    key = whole.communicate(timeout=120)[0].strip()
+    killed = 0
+    for _ in range(2):
+        process = start(tmp_path / "parts")
+        before = _age(tmp_path / "parts")
+        while process.poll() is None and _age(tmp_path / "parts") == before:
+            time.sleep(0.02)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.communicate()
+    assert killed == 2
+    assert not (tmp_path / "parts" / key).exists()
+    last = start(tmp_path / "parts")
+    assert last.communicate(timeout=120)[0].strip() == key
+    for file in ("model.safetensors", "scores.json", "codes.parquet", "history.parquet"):
+        assert (tmp_path / "parts" / key / file).read_bytes() == (tmp_path / "whole" / key / file).read_bytes(), file
+    assert not list((tmp_path / "parts").glob(".*.checkpoint"))
+
+
+def _age(folder):
+    return {p: p.stat().st_mtime_ns for p in folder.glob(".*.checkpoint")} if folder.is_dir() else {}
+
+
+# Studies --------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_one_signature_are_trained_together_and_a_failure_costs_itself_alone(tmp_path):
+    from unweave.datasets import SwissRoll
+    from unweave.study import Run, execute, packs, sweep
+
+    small = BetaVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16)
+    runs = sweep(SwissRoll(points=100), small, beta=[1.0, 4.0], seed=[0, 1])
+    runs += [Run(SwissRoll(points=100), BetaTCVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16))]
+    runs += sweep(SwissRoll(points=100), small, lr=[1e30])
+    assert sorted(map(len, packs(runs))) == [1, 5]
+    with pytest.warns(RuntimeWarning, match=r"beta-vae is not finite from step \d.*lr=1e\+30"):
+        table = execute(runs, tmp_path, metrics=["mcc"])
+    assert len(table) == 5
+    alone = execute(runs[1:2], tmp_path / "alone", metrics=["mcc"])
+    assert float(alone["mcc"].iloc[0]) == pytest.approx(float(table["mcc"].iloc[1]), abs=1e-5)
+    assert not list(tmp_path.glob(".*.checkpoint"))
+
+
+def test_a_crash_while_scoring_costs_no_training(tmp_path, monkeypatch):
+    from unweave import study
+    from unweave.datasets import SwissRoll
+
+    small = BetaVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16)
+    runs = study.sweep(SwissRoll(points=100), small, seed=range(3))
+    real, calls = study._write, []
+
+    def crashing(run, *rest):
+        calls.append(run)
+        if len(calls) == 2:
+            raise OSError("disk full")
+        return real(run, *rest)
+
+    monkeypatch.setattr(study, "_write", crashing)
+    with pytest.raises(OSError, match="disk full"):
+        study.execute(runs, tmp_path, metrics=["mcc"])
+    monkeypatch.setattr(study, "_write", real)
+    seen = []
+    monkeypatch.setattr(study, "bar", lambda title: _watching(seen))
+    assert len(study.execute(runs, tmp_path, metrics=["mcc"])) == 3
+    assert seen == []  # not one step more
+
+
+class _watching:  # noqa: N801 (a context manager)
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __enter__(self):
+        return self.seen.append
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_the_same_settings_make_the_same_recipe():
+    recipe = made("beta-vae", seed=3).recipe()
+    assert recipe["name"] == "beta-vae"
+    assert recipe["layers"] == [8]
+    assert json.loads(json.dumps(recipe)) == recipe
+    assert set(catalog.methods()["beta-vae"].lane_names()) == {"lr", "beta"}
