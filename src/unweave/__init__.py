@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .errors import InputError as InputError
     from .explanation import explain as explain
     from .method import Method as Method
+    from .neural import Lane as Lane
+    from .neural import Neural as Neural
     from .report import write_report as write_report
     from .scoring import metric as metric
     from .study import Run as Run
@@ -57,7 +59,9 @@ _HOME = {
     "Dataset": "dataset",
     "GeneratorManifold": "datasets.faces",
     "InputError": "errors",
+    "Lane": "neural",
     "Method": "method",
+    "Neural": "neural",
     "load": "catalog",
     "scorer": "catalog",
     "explain": "explanation",
