@@ -197,7 +197,8 @@ def boxes(scores: pd.DataFrame) -> Figure:
     names = [name for name in (*METHODS, *NETWORKS, *WITH_ICA) if name in set(scores["method"])]
     figure, (axis,) = panels(1, width=1.5 + 1.1 * len(names), height=3.2)
     values = [scores.loc[scores["method"] == name, "mcc"].dropna().to_numpy() for name in names]
-    axis.boxplot(values, tick_labels=[name.replace("-", "-\n", 1) for name in names], whis=(0, 100))
+    labels = [f"{name.replace('-', '-' + chr(10), 1)}\n(n = {len(v)})" for name, v in zip(names, values, strict=True)]
+    axis.boxplot(values, tick_labels=labels, whis=(0, 100))
     axis.set_ylabel("MCC")
     axis.set_ylim(0, 1.02)
     return figure

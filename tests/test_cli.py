@@ -333,3 +333,31 @@ def test_a_run_scores_itself_with_what_it_knows(run):
     code, _, err = run("score", "z.npy", "--factors", "z.npy", "--bootstrap", -3)
     assert code == 2
     assert "--bootstrap -3" in err
+
+
+def test_a_network_is_trained_and_drawn_from_the_command_line(run, tmp_path):
+    options = ["--steps", "20", "--widths", "4", "--hidden", "8", "--latent-dim", "2", "--data.points", "80"]
+    code, _, err = run("fit", "beta-vae", "squares-xy", *options, "--out", "vae")
+    assert code == 0, err
+    assert Path("vae/history.parquet").is_file()
+    code, out, err = run("draw", "vae", "squares-xy", "--out", "figures")
+    assert code == 0, err
+    names = {f"{n}.png" for n in ("curves", "kl", "traversals", "reconstructions", "interpolation")} | {
+        "traversals.gif"
+    }
+    assert {path.name for path in Path("figures").iterdir()} == names
+    assert len(out.splitlines()) == len(names)
+    code, _, err = run("draw", "vae", "swiss-roll")
+    assert code == 2
+    assert "learned from shape (1, 64, 64)" in err
+    code, _, err = run("fit", "beta-vae", "swiss-roll", "--steps", "50", "--lr", "1e30", "--out", "x")
+    assert code == 2
+    assert "beta-vae is not finite from step" in err
+    assert not Path("x").exists()
+
+
+def test_a_network_of_ones_own_is_trained_from_its_file(run):
+    mine = str(Path(MINE).with_name("my_network.py")) + ":SparseAutoencoder"
+    code, out, err = run("fit", mine, "swiss-roll", "--steps", "30", "--sparsity", "0.2", "--out", "r")
+    assert code == 0, err
+    assert "sparse-autoencoder" in out

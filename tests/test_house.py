@@ -33,7 +33,7 @@ ORDER = [
     ["study"],
     ["figures"],
     ["report"],
-    ["cli_data", "cli_score"],
+    ["cli_data", "cli_draw", "cli_score"],
     ["cli"],
     ["__main__"],
 ]

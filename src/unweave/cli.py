@@ -1,4 +1,4 @@
-"""The command `unweave`: demo | fit | score | explain | select | report | list | data."""
+"""The command `unweave`: demo | fit | draw | score | explain | select | report | list | data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import tyro
 
 from . import __version__
 from .cli_data import data
+from .cli_draw import draw
 from .cli_score import explain, score, select
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
@@ -36,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
-        stop("stopped; nothing half-written is left behind", 130)
+        stop(
+            "stopped; nothing half-written is left behind. Run it again: training goes on from its last checkpoint", 130
+        )
     except (ValueError, OSError, MemoryError) as error:
         if debug:
             raise
@@ -52,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def dispatch(args: list[str]) -> None:
     """Find the command and hand over the rest."""
     commands: dict[str, Callable[[list[str]], None]] = {
-        "demo": demo, "fit": fit, "score": score, "explain": explain, "select": select,
+        "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain, "select": select,
         "report": report, "list": list_, "data": data,
     }  # fmt: skip
     if not args or args[0] in ("-h", "--help", "help"):

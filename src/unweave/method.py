@@ -231,7 +231,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if config["source"] != own_source(cls):
             raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
         try:
-            method = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()})
+            params: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()}
+            method = cls(**params)
             tensors = load_file(folder / "model.safetensors")
             weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
             learned = dict(config["learned"]) | {k: tensors.pop(k).numpy() for k in config["arrays"]} | tensors

@@ -1,0 +1,78 @@
+"""The command `unweave draw`: what the codes of a run do to images, as pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from .errors import InputError
+from .terminal import parsed, progress, say
+
+LIMIT = 2_000  # observations that the range of a code is taken from
+
+
+@dataclass(kw_only=True)
+class Draw:
+    """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run."""
+
+    run: tyro.conf.Positional[Path]
+    """run folder, or the folder of a saved method"""
+    data: tyro.conf.Positional[str]
+    """images to encode: a catalog name, or the path of your own"""
+    out: Path = Path("figures")
+    """folder for the pictures"""
+    seed: int = 0
+    """which observations are shown"""
+
+
+def draw(args: list[str]) -> None:
+    """draw what the codes of a run do: unweave draw runs/MY-RUN photos/"""
+    options = parsed(Draw, prog="unweave draw", args=args)
+    from . import catalog
+
+    with progress() as notify:
+        notify("reading the run and the data")
+        method = catalog.load(options.run)
+        loaded = catalog.dataset(options.data).load()
+        if tuple(loaded.shape) != method.shape_:
+            raise InputError(f"the run learned from shape {method.shape_}, {options.data} has shape {loaded.shape}")
+        from torch import Generator
+
+        rng = Generator().manual_seed(options.seed)
+        notify("drawing")
+        made = _draw(method, loaded.render(loaded.sample(LIMIT, rng)).float().numpy(force=True), options.out)
+    say("\n".join(str(path) for path in made))
+
+
+def _draw(method: object, x: object, out: Path) -> list[Path]:
+    """Every figure that the method allows."""
+    import numpy as np
+
+    from .figures.curves import curves
+    from .figures.style import save
+    from .figures.traversal import animation, interpolation, kl_per_code, reconstructions, traversals
+    from .method import Method
+    from .neural import Neural
+
+    assert isinstance(method, Method) and isinstance(x, np.ndarray)
+    figures = {}
+    if isinstance(method, Neural):
+        figures["curves"] = curves({method.title(): method.history})
+    if hasattr(method, "posterior_of"):
+        figures["kl"] = kl_per_code(method, x)
+    images = len(method.shape_) in (2, 3)
+    if images and type(method).decode is not Method.decode:
+        figures["traversals"] = traversals(method, x)
+        figures["reconstructions"] = reconstructions(method, x[:10])
+        figures["interpolation"] = interpolation(method, x[0], x[1])
+    if not figures:
+        raise InputError(f"{type(method).__name__} has neither a decoder for images nor a history: nothing to draw")
+    made = []
+    for name, figure in figures.items():
+        made.append(out / f"{name}.png")
+        save(figure, made[-1])
+    if "traversals" in figures:
+        made.append(animation(method, x, out / "traversals.gif"))
+    return made
