@@ -69,6 +69,8 @@ def test_kl_per_code_adds_up_and_is_for_posteriors(vae):
     heights = [bar.get_height() for bar in kl_per_code(vae, X).axes[0].patches]
     assert heights == sorted(heights, reverse=True)
     assert sum(heights) == pytest.approx(vae.history["kl"].iloc[-1], rel=0.5, abs=0.5)
+    as_bytes = [bar.get_height() for bar in kl_per_code(vae, (X * 255).astype(np.uint8)).axes[0].patches]
+    np.testing.assert_allclose(as_bytes, heights, atol=0.05)
     with pytest.raises(InputError, match="no posterior"):
         kl_per_code(PCA(latent_dim=2).fit(X), X)
 

@@ -278,8 +278,7 @@ def test_a_lane_that_is_not_finite_is_named_and_leaves_the_others_alone():
         solo = Exploding(steps=120, wanted=1e9, seed=5)
         trained([solo])
         torch.testing.assert_close(weights(pack[1]), weights(solo))
-    with pytest.warns(RuntimeWarning, match="exploding is not finite"):
-        fit_pack(pack, DATA)
+    assert fit_pack(pack, DATA)[0] == failed
     with pytest.raises(InputError, match="exploding is not finite from step 51"):
         Exploding(steps=120, wanted=50.0).fit(X)
 
@@ -449,17 +448,17 @@ def test_a_crash_while_scoring_costs_no_training(tmp_path, monkeypatch):
         study.execute(runs, tmp_path, metrics=["mcc"])
     monkeypatch.setattr(study, "_write", real)
     seen = []
-    monkeypatch.setattr(study, "bar", lambda title: _watching(seen))
+    monkeypatch.setattr(study, "bar", lambda title: _Watching(seen.append))
     assert len(study.execute(runs, tmp_path, metrics=["mcc"])) == 3
     assert seen == []  # not one step more
 
 
-class _watching:  # noqa: N801 (a context manager)
-    def __init__(self, seen):
-        self.seen = seen
+class _Watching:
+    def __init__(self, report):
+        self.report = report
 
     def __enter__(self):
-        return self.seen.append
+        return self.report
 
     def __exit__(self, *_):
         return None
@@ -471,3 +470,133 @@ def test_the_same_settings_make_the_same_recipe():
     assert recipe["layers"] == [8]
     assert json.loads(json.dumps(recipe)) == recipe
     assert set(catalog.methods()["beta-vae"].lane_names()) == {"lr", "beta"}
+
+
+# Found by review ------------------------------------------------------------------------------------------------
+
+
+def test_a_single_failure_is_named_too(tmp_path):
+    from unweave.datasets import SwissRoll
+    from unweave.study import Run, execute
+
+    run = Run(SwissRoll(points=100), BetaVAE(steps=40, lr=1e30, latent_dim=2, layers=(8,)))
+    with pytest.warns(RuntimeWarning, match="beta-vae is not finite"):
+        assert len(execute([run], tmp_path, metrics=["mcc"])) == 0
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_a_grown_sweep_goes_on_where_its_parts_were_stopped(tmp_path, monkeypatch, finished):
+    """One seed finished or not, two more stopped half-way, a fourth added: nothing is trained twice."""
+    from unweave import study
+    from unweave.datasets import SwissRoll
+
+    small = BetaVAE(steps=1_200, latent_dim=2, layers=(8,), batch_size=8)
+    seeds = study.sweep(SwissRoll(points=100), small, seed=range(4))
+    study.execute(seeds[:finished], tmp_path, metrics=["mcc"])
+    monkeypatch.setattr(study, "bar", lambda title: _Watching(stop_at(800)))
+    with pytest.raises(StopError):
+        study.execute(seeds[:3], tmp_path, metrics=["mcc"])
+    seen = []
+    monkeypatch.setattr(study, "bar", lambda title: _Watching(seen.append))
+    assert len(study.execute(seeds, tmp_path, metrics=["mcc"])) == 4
+    assert sum(p.step == 100 for p in seen) == 1  # the fourth alone began at the beginning
+    assert not list(tmp_path.glob(".*.checkpoint"))
+
+
+class Shifted(Counting):
+    """Uses what it prepared: a tensor."""
+
+    def prepare(self, data):
+        self.mean_ = data.x.mean(0)
+
+    def loss(self, net, batch):
+        off = (batch["x"].mean(0) - self.mean_).abs().max()
+        return {"loss": net(batch["x"]).square().mean(), "off": off}
+
+
+class Seedy(Counting):
+    """Prepares something that depends on the seed."""
+
+    def prepare(self, data):
+        self.w_ = float(self.seed)
+
+
+def test_a_compiled_step_is_not_used_for_other_data_or_another_class(monkeypatch):
+    monkeypatch.setattr(step, "BACKEND", "eager")
+    for data in (DATA, as_data(X + 50)):
+        (method,) = trained([Shifted(steps=3)], data, compiling="always")
+        assert method.history["off"].max() < 2
+    losses = []
+    for target in (0.0, 100.0):
+
+        class Redefined(Counting):
+            """The same name, another loss."""
+
+            def loss(self, net, batch, target=target):
+                return {"loss": (net(batch["x"]) - target).square().mean()}
+
+        (method,) = trained([Redefined(steps=2)], compiling="always")
+        losses.append(method.history["loss"].iloc[0])
+    assert losses[1] > 1_000 * losses[0]
+
+
+def test_lanes_that_prepare_differently_are_no_pack():
+    with pytest.raises(InputError, match="prepare set different values in a pack"):
+        train(ready([Seedy(seed=1, steps=2), Seedy(seed=2, steps=2)]), DATA)
+
+
+def test_a_checkpoint_knows_its_data(tmp_path):
+    file = tmp_path / "c"
+    (first,) = trained([made("beta-vae")], checkpoint=file)
+    with pytest.warns(UserWarning, match="another run"):
+        (second,) = trained([made("beta-vae")], as_data(X * 3 + 7), checkpoint=file)
+    assert not torch.equal(weights(first), weights(second))
+
+
+def test_what_failed_to_fit_is_not_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    method = made("beta-vae", steps=0)
+    with pytest.raises(InputError):
+        method.fit(X)
+    with pytest.raises(NotFittedError):
+        method.transform(X)
+
+
+class Tied(Counting):
+    """Two names for one weight."""
+
+    def build(self, shape):
+        net = nn.ModuleDict({"a": nn.Linear(shape[0], 3, bias=False), "b": nn.Linear(shape[0], 3, bias=False)})
+        net["b"].weight = net["a"].weight
+        return net
+
+    def loss(self, net, batch):
+        return {"loss": (net["a"](batch["x"]) + net["b"](batch["x"]) - 1).square().mean()}
+
+    def encode(self, x):
+        return self.applied(lambda net, part: net["b"](part), x)
+
+
+def test_tied_weights_are_trained_kept_and_saved(tmp_path):
+    method = Tied(steps=20, latent_dim=3).fit(X)
+    assert torch.equal(method.net_["a"].weight, method.net_["b"].weight)
+    method.save(tmp_path / "m")
+    np.testing.assert_array_equal(Tied.load(tmp_path / "m").transform(X), method.transform(X))
+
+
+def test_rates_that_miss_their_parameters_are_named():
+    with pytest.raises(InputError, match=r"no rate for the parameter 'b\.w'"):
+        owners(["a.w", "b.w"], ["a."])
+    with pytest.raises(InputError, match=r"no parameter begins with 'c\.'"):
+        owners(["a.w"], ["", "c."])
+
+
+def test_settings_out_of_range_are_refused():
+    for settings, text in (({"clip": -1.0}, "clip=-1.0"), ({"batch_size": 0}, "batch_size=0")):
+        with pytest.raises(InputError, match=text):
+            made("beta-vae", **settings).fit(X)
+    with pytest.raises(InputError, match="anneal=0"):
+        made("annealed-vae", anneal=0.0).fit(X)
+    with pytest.raises(InputError, match=r"widths=\(\)"):
+        made("beta-vae", widths=()).fit(np.zeros((4, 1, 8, 8)) + np.arange(4)[:, None, None, None] / 4)

@@ -410,3 +410,69 @@ def test_learning_lowers_the_loss_and_finds_two_factors():
     nats = kl_to_standard(method.posterior_of(torch.from_numpy(x))).mean(0).sort(descending=True).values
     assert nats[1] > 0.5
     assert nats[2] < 0.1
+
+
+# Found by review ------------------------------------------------------------------------------------------------
+
+
+def test_ivae_samples_from_the_priors_of_its_labels():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [300, 100])
+    x = (rng.normal(size=(400, 2)) * np.where(y == 0, 5.0, 0.5)[:, None] @ rng.normal(size=(2, 4))).astype(np.float32)
+    method = IVAE(latent_dim=2, layers=(32,), steps=1_000, lr=3e-3).fit(x, y)
+    torch.testing.assert_close(method.shares_, torch.tensor([0.75, 0.25]), atol=0.03, rtol=0)
+    drawn = method.sample(2_000)
+    assert drawn.shape == (2_000, 4)
+    ratio = drawn.std(0) / x.std(0)
+    assert ((ratio > 0.6) & (ratio < 1.6)).all()
+    with pytest.raises(InputError, match="depends on the label"):
+        method.nats(torch.from_numpy(x))
+
+
+def test_images_outside_of_0_to_1_are_not_bernoulli():
+    images = np.random.default_rng(0).uniform(0, 255, (20, 1, 8, 8))
+    with pytest.raises(InputError, match="cannot be Bernoulli: pass bytes"):
+        BetaVAE(steps=2, **{k: v for k, v in SMALL.items() if k != "layers"}).fit(images)
+    assert BetaVAE(steps=2, likelihood="gaussian", widths=(4,)).fit(images).transform(images).shape == (20, 10)
+    as_bytes = BetaVAE(steps=2, widths=(4,)).fit(images.astype(np.uint8))
+    assert as_bytes.bernoulli()
+
+
+def test_grey_images_need_no_axis_for_their_channel():
+    x = np.random.default_rng(0).integers(0, 256, (30, 8, 8), dtype=np.uint8)
+    settings = {"steps": 10, "widths": (4,), "hidden": (8,), "latent_dim": 2}
+    flat, deep = BetaVAE(**settings).fit(x), BetaVAE(**settings).fit(x[:, None])
+    np.testing.assert_allclose(flat.transform(x), deep.transform(x[:, None]), atol=1e-6)
+    assert flat.inverse_transform(flat.transform(x)).shape == x.shape
+
+
+def test_a_row_without_a_partner_is_its_own():
+    c = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+    c = torch.cat([c, torch.tensor([[3, 3]])])
+    data = Table(torch.rand(10, 4), c, [Factor("a", 4, "ordinal"), Factor("b", 4, "ordinal")])
+    method, _, _ = made(AdaGVAE, data)
+    plan = method.plan(data, 200, torch.Generator().manual_seed(0))
+    lonely = plan.views["x"][:, 0] == 9
+    assert lonely.any()
+    assert (plan.views["x2"][lonely, 0] == 9).all()
+
+
+def test_products_of_narrow_gaussians_stay_finite():
+    method, _, _ = made(AdaMLVAE)
+    q = Normal(torch.tensor([[1.0]]), torch.tensor([[-100.0]]))
+    both = method.common(q, Normal(torch.tensor([[3.0]]), torch.tensor([[-100.0]])))
+    assert both.mean.item() == pytest.approx(2, abs=1e-4)
+
+
+def test_labels_come_in_many_forms():
+    import pandas as pd
+
+    from unweave.checks import as_classes
+
+    assert as_classes(np.array([1.0, 2.0])).dtype == np.int64
+    assert as_classes(np.array([1, 2], object)).dtype == np.int64
+    assert as_classes(pd.DataFrame({"a": [1.0, 2.0]}))["a"].dtype == np.int64
+    with pytest.raises(InputError, match="Unknown label type"):
+        as_classes(np.array([{}, {}], object))
+    with pytest.raises(InputError, match="one label"):
+        as_classes(5)

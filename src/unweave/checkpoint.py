@@ -23,8 +23,8 @@ RATIO = 20  # seconds of training for each second spent on saving
 class Checkpoint:
     """Keeps the state of a pack in a file that is always whole, or nothing where there is no path."""
 
-    def __init__(self, path: Path | None, about: Any) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, about: Any, note: str = "") -> None:
+        self.path, self.note = path, note
         text = json.dumps(about, sort_keys=True, default=plain)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
@@ -37,7 +37,7 @@ class Checkpoint:
             return
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
         with whole_file(self.path) as file:
-            file.write(serialised(tensors, metadata={"key": self.key, "step": str(step)}))
+            file.write(serialised(tensors, metadata={"key": self.key, "step": str(step), "note": self.note}))
         self.at, self.saved = step, time.perf_counter()
         self.cost = self.saved - now
 
@@ -65,6 +65,15 @@ class Checkpoint:
             _put(part, str(i), kept)
         self.at = int(found["step"])
         return self.at
+
+
+def note_of(path: Path) -> str:
+    """What the writer of a checkpoint wrote onto it; nothing if it cannot be read."""
+    try:
+        with safe_open(path, "pt") as file:
+            return str((file.metadata() or {}).get("note", ""))
+    except (SafetensorError, OSError, ValueError):
+        return ""
 
 
 def _flat(part: Part, head: str) -> dict[str, Tensor]:

@@ -100,8 +100,10 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
 def as_classes(y: Any) -> Any:
     """Labels as they are, whole numbers among floats as whole numbers; real values are refused."""
     if hasattr(y, "columns"):
-        return y
+        return y.assign(**{name: as_classes(y[name].to_numpy()) for name in y.columns})
     array = np.asarray(y)
+    if array.ndim == 0:
+        raise InputError(f"y={y!r}: wanted one label, or one row of labels, for each observation")
     array = np.array(array.tolist()) if array.dtype.kind == "O" else array  # numbers as numbers, text as text
     if array.dtype.kind == "O":
         raise InputError("Unknown label type: y holds objects, wanted numbers or text")

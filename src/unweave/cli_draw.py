@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,8 +61,9 @@ def _draw(method: object, x: object, out: Path) -> list[Path]:
     figures = {}
     if isinstance(method, Neural):
         figures["curves"] = curves({method.title(): method.history})
-    if hasattr(method, "posterior_of"):
-        figures["kl"] = kl_per_code(method, x)
+    if hasattr(method, "nats"):
+        with contextlib.suppress(InputError):  # a prior that depends on labels, which are not here
+            figures["kl"] = kl_per_code(method, x)
     images = len(method.shape_) in (2, 3)
     if images and type(method).decode is not Method.decode:
         figures["traversals"] = traversals(method, x)

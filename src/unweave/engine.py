@@ -147,7 +147,8 @@ def _on_gpu(
     compiled = compiling != "never"
     if strategy != "auto" or work < MEASURED_STEPS:
         short = "fork" if convolutions or models == 1 else "stack"
-        return make(strategy=strategy if strategy != "auto" else short, compiled=compiled and work >= MEASURED_STEPS)
+        pays = compiling == "always" or (compiled and work >= MEASURED_STEPS)
+        return make(strategy=strategy if strategy != "auto" else short, compiled=pays)
     racers = [("fork", False), ("fork", True), ("stack", True)][: 3 if models > 1 else 2]
     best: tuple[float, tuple[str, bool]] | None = None
     for racer, with_compiler in racers:
@@ -196,7 +197,7 @@ def _engine(
         lead = (len(part.methods),) if stacked else ()
         zeros = partial(torch.zeros, device=part.device)
         part.state |= {"log": zeros((*lead, rows, len(terms))), "latest": zeros(lead), "failed": zeros(lead)}
-        part.state["step"] = zeros(())
+        part.state["step"] = zeros((), dtype=torch.int64)
     if compiled:
         step = compiled_step(pack[0], nets[0], stacked, window, len(parts[0].methods))
     else:

@@ -32,7 +32,7 @@ class OwnData(Dataset):
     path: Path
     """file or folder"""
     factors: tuple[str, ...] = ()
-    """columns (of a table) or arrays (of an .npz) that hold known factors: used to score, never to learn from"""
+    """columns (of a table) or arrays (of an .npz) with known factors: to score by, and to learn labels or pairs from"""
     columns: tuple[str, ...] = ()
     """columns (of a table) or the array (of an .npz) to learn from; everything that is not a factor unless named"""
     drop_constant: bool = False

@@ -198,7 +198,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         tensors |= {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
         nets = {k: v for k, v in learned.items() if isinstance(v, nn.Module)}
         for name, net in nets.items():
-            tensors |= {f"{name}.{k}": v.detach().cpu().contiguous() for k, v in net.state_dict().items()}
+            tensors |= {f"{name}.{k}": v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
         values = {k: v for k, v in learned.items() if k not in tensors and k not in nets}
         for name, value in values.items():
             try:

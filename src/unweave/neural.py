@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -22,7 +23,7 @@ from .optimiser import Adam
 from .storage import plain
 from .supervision import Plan, single
 from .terminal import bar
-from .train import Failure, Progress, train, warn_of
+from .train import Failure, Progress, train
 
 Lane = Annotated[float, "lane"]
 """A number that may differ between models of one pack."""
@@ -77,7 +78,13 @@ class Neural(Method):
         return {}
 
     def prepare(self, data: FactorData) -> None:
-        """Learn from the data what building needs: set attributes that end in an underscore."""
+        """Learn from the data what building and the loss need: set attributes that end in an underscore.
+
+        Models of one pack share them.
+        """
+
+    def check_observations(self, x: Tensor) -> None:
+        """Refuse some observations, (n, *shape), that the loss is not made for."""
 
     def rates(self) -> dict[str, Adam]:
         """How parameters learn, by the prefix of their names; the longest prefix counts."""
@@ -93,6 +100,12 @@ class Neural(Method):
             raise InputError(failure.text())
 
     @final
+    def forget(self) -> None:
+        """What earlier training gave."""
+        for learned in ("net_", "terms_", "history_", "trained_"):
+            self.__dict__.pop(learned, None)
+
+    @final
     def keep(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
         """What training gave."""
         self.net_ = net
@@ -106,8 +119,15 @@ class Neural(Method):
         for name in ("steps", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)}: wanted at least 1")
-        x = data.collect(self.observations, Generator(self.found_device()).manual_seed(0)).x
-        if bool((x[: self.observations] == x[:1]).all()) and bool((x == x[:1]).all()):
+        if self.clip < 0:
+            raise InputError(f"clip={self.clip}: wanted a positive norm, or 0 for none")
+        points = data.observed(sys.maxsize)
+        if points is None:
+            points = data.sample(self.observations, Generator(self.found_device()).manual_seed(0))
+        x = data.render(points[: self.observations])
+        self.check_observations(x)
+        rest = in_parts(points, self.observations)[1:]
+        if bool((x == x[:1]).all()) and all(bool((data.render(part) == x[:1]).all()) for part in rest):
             raise InputError("every column of the data is constant: there is nothing to take apart")
 
     @final
@@ -164,6 +184,9 @@ class Neural(Method):
             setattr(lane, name, values[name] if name in values else getattr(self, name))
         return lane
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
     def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
         """The network as it was saved."""
         net = self.build(self.shape_)
@@ -176,15 +199,11 @@ def fit_pack(
     data: FactorData,
     *,
     checkpoint: Path | None = None,
+    note: str = "",
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Failure | None]:
-    """Train methods together that `fit` has prepared, or prepare them for these data; see `train`."""
+    """Train methods together, for each None or how it failed; see `train`."""
     for method in pack:
-        for learned in ("net_", "terms_", "history_", "trained_"):
-            method.__dict__.pop(learned, None)
         method.get_ready(data)
     with precise(pack[0]):
-        failures = train(pack, data, checkpoint=checkpoint, report=report)
-    if len(pack) > 1:
-        warn_of(failures)
-    return failures
+        return train(pack, data, checkpoint=checkpoint, note=note, report=report)

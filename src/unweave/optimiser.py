@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .errors import InputError
+
 
 class Adam(NamedTuple):
     """How a group of parameters learns."""
@@ -21,7 +23,13 @@ class Adam(NamedTuple):
 def owners(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
     """For every parameter the longest prefix that its name has."""
     known = sorted(prefixes, key=len, reverse=True)
-    return {name: next(prefix for prefix in known if name.startswith(prefix)) for name in names}
+    owner = {name: next((prefix for prefix in known if name.startswith(prefix)), None) for name in names}
+    left = [name for name, prefix in owner.items() if prefix is None]
+    idle = [prefix for prefix in known if prefix not in owner.values()]
+    if left or idle:
+        what = f"no rate for the parameter {left[0]!r}" if left else f"no parameter begins with {idle[0]!r}"
+        raise InputError(f"rates() with the prefixes {known}: {what}")
+    return {name: str(prefix) for name, prefix in owner.items()}
 
 
 def adam(

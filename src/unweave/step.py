@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
@@ -20,7 +23,7 @@ Step = Callable[[State, Batch], None]
 
 BACKEND = "inductor"
 MOST_COMPILED = 16  # steps that are kept
-_COMPILED: dict[str, Step] = {}
+_COMPILED: dict[tuple[Any, ...], Step] = {}
 
 
 class _Objective(nn.Module):
@@ -67,7 +70,8 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
     every = vmap(gradients, in_dims=0) if stacked else gradients
 
     def step(state: State, batch: Batch) -> None:
-        t = state["step"].add_(1)
+        count = state["step"].add_(1)  # whole numbers, since a quotient of floats may fall short of the next row
+        t = count.float()
         progress = ((t - 1) / method.steps).expand(state["latest"].shape)
         batch = batch | {"progress": progress}
         grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
@@ -76,7 +80,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
         rates = method.on_lane(state["hyper"], names).rates()
         adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
         values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
-        row = ((t - 1) / window).long().reshape(1)
+        row = ((count - 1) // window).reshape(1)
         state["log"].index_add_(-2, row, values[..., None, :])
         loss = terms["loss"].detach()
         state["latest"].copy_(loss)
@@ -89,9 +93,8 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
 def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int, models: int) -> Step:
     """The step as one graph; kept for the next pack of so many models of the same signature."""
     method = copy.copy(method)
-    prepared = {k: v for k, v in vars(method).items() if k.endswith("_") and isinstance(v, int | float | str | tuple)}
     device = next(net.parameters()).device.type
-    key = repr((method.signature(), prepared, models, stacked, window, device, BACKEND))
+    key = (type(method), method.signature(), prepared(method), models, stacked, window, device, BACKEND)
     if key not in _COMPILED:
         dynamo = torch._dynamo.config
         dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are one piece of code to it
@@ -100,6 +103,23 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
             _COMPILED.pop(next(iter(_COMPILED)))
         _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND)
     return _COMPILED[key]
+
+
+def prepared(method: Trainable) -> str:
+    """What `prepare` has set, so far as the loss can compute with it."""
+    found = {}
+    for name, value in sorted(vars(method).items()):
+        if name == "feature_names_in_":
+            continue
+        if name.endswith("_") and isinstance(value, Tensor | np.ndarray):
+            found[name] = hashlib.sha256(torch.as_tensor(value).cpu().numpy().tobytes()).hexdigest()
+        elif name.endswith("_") and not _words(value):
+            found[name] = repr(value)
+    return repr(found)
+
+
+def _words(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
 def probe(method: Trainable, net: nn.Module, data: FactorData) -> tuple[list[str], float]:

@@ -25,6 +25,7 @@ from sklearn.model_selection import ParameterGrid
 from torch import Generator, Tensor
 
 from . import __version__, catalog
+from .checkpoint import note_of
 from .checks import check_finite
 from .data import Draw, Factor, FactorData
 from .dataset import Dataset
@@ -37,7 +38,7 @@ from .neural import Neural, fit_pack
 from .scoring import Metric, column, numbers
 from .storage import plain, read_json, whole_folder, write_json, write_whole
 from .terminal import bar
-from .train import Failure
+from .train import Failure, warn_of
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
@@ -123,7 +124,9 @@ def execute(
     for pack in packs(runs):
         count += len(pack)
         head = f"[{count}/{len(runs)}] "
-        _perform(pack, [out / run.key for run in pack], scorers, lambda text, head=head: notify(head + text))  # type: ignore[misc]
+        warn_of(
+            _perform(pack, [out / run.key for run in pack], scorers, lambda text, head=head: notify(head + text))  # type: ignore[misc]
+        )
     return rows([out / run.key for run in runs if (out / run.key).is_dir()])
 
 
@@ -146,35 +149,59 @@ def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify =
 
 
 def _perform(pack: list[Run], folders: list[Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
-    """Runs that are trained together, each into its own folder; those that failed are returned.
+    """Runs that can be trained together, each into its own folder; those that failed are returned."""
+    places = {run.key: folder for run, folder in zip(pack, folders, strict=True)}
+    missing = [run for run in pack if not _there(places[run.key])]
+    for run in pack:
+        if run not in missing:
+            _finished(run, places[run.key], scorers, notify)
+    failures: list[Failure] = []
+    for group in _begun(pack, missing, folders[0].parent):
+        failures += _train(group, places, scorers, notify)
+    return failures
+
+
+def _begun(pack: list[Run], missing: list[Run], parent: Path) -> list[list[Run]]:
+    """The missing runs in the groups in which their training began, as checkpoints tell, and the others as one.
+
+    A checkpoint that none of them needs is removed.
+    """
+    known, left, groups = {run.key: run for run in pack}, {run.key: run for run in missing}, []
+    for path in sorted(parent.glob(".*.checkpoint")):
+        keys = note_of(path).split()
+        if not keys or not set(keys) <= set(known):
+            continue
+        if any(key in left for key in keys):
+            groups.append([known[key] for key in keys])
+            left = {key: run for key, run in left.items() if key not in keys}
+        else:
+            path.unlink(missing_ok=True)
+    return groups + ([list(left.values())] if left else [])
+
+
+def _train(pack: list[Run], places: dict[str, Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
+    """Train runs together, and write those that are not there yet.
 
     What was trained is kept in a checkpoint until all of it is written, so that a crash in between costs nothing.
     """
-    missing = [(run, folder) for run, folder in zip(pack, folders, strict=True) if not _there(folder)]
-    for run, folder in zip(pack, folders, strict=True):
-        if _there(folder):
-            _finished(run, folder, scorers, notify)
-    if not missing:
-        return []
-    keys = hashlib.sha256(" ".join(run.key for run in pack).encode()).hexdigest()[:12]
-    checkpoint = folders[0].parent / f".{keys}.checkpoint"
-    if not checkpoint.is_file():  # else the whole pack is there, trained in part or entirely
-        pack, folders = [run for run, _ in missing], [folder for _, folder in missing]
     first, title = pack[0], pack[0].title() if len(pack) == 1 else f"{len(pack)} models, {pack[0].title()}"
     notify(f"{title}: loading data")
     data = first.data.load()
     draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
     check_finite(draw.x.numpy(force=True), what=first.data.title())
-    with whole_folder(missing[0][1]) as draft:
+    keys = " ".join(run.key for run in pack)
+    absent = [places[run.key] for run in pack if not _there(places[run.key])]
+    checkpoint = absent[0].parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
+    with whole_folder(absent[0]) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     notify(f"{title}: learning from {_describe(draw, data)}")
     start = time.perf_counter()
-    failures = _learn(pack, data, checkpoint, title)
+    failures = _learn(pack, data, checkpoint, keys, title)
     seconds = (time.perf_counter() - start) / len(pack)
-    for run, folder, failure in zip(pack, folders, failures, strict=True):
-        if failure is None and not _there(folder):
+    for run, failure in zip(pack, failures, strict=True):
+        if failure is None and places[run.key] in absent:
             notify(f"{run.title()}: scoring")
-            with whole_folder(folder) as draft:
+            with whole_folder(places[run.key]) as draft:
                 _write(run, draft, data, draw, scorers, seconds)
     checkpoint.unlink(missing_ok=True)
     return [failure for failure in failures if failure is not None]
@@ -184,13 +211,13 @@ def _there(folder: Path) -> bool:
     return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
 
-def _learn(pack: list[Run], data: FactorData, checkpoint: Path, title: str) -> Sequence[Failure | None]:
+def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title: str) -> Sequence[Failure | None]:
     methods = [run.method for run in pack if isinstance(run.method, Neural)]
     if not methods:
         pack[0].method.fit(data)
         return [None]
     with bar(title) as report:
-        return fit_pack(methods, data, checkpoint=checkpoint, report=report)
+        return fit_pack(methods, data, checkpoint=checkpoint, note=note, report=report)
 
 
 def _write(run: Run, folder: Path, data: FactorData, draw: Draw, scorers: dict[str, Metric], seconds: float) -> None:

@@ -37,7 +37,8 @@ def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = N
         discrete = [f.name for f in data.factors if f.size is not None]
         if not discrete:
             names = ", ".join(f.name for f in data.factors) or "none"
-            raise InputError(f"labels are needed, and no factor is discrete (there are: {names}); pass classes as y")
+            text = f"labels are needed, and no factor is discrete (there are: {names})"
+            raise InputError(f"{text}; pass classes as y, or name a column by --data.factors")
         factor = discrete[0]
     if data.factors[data.column(factor)].size is None:
         raise InputError(f"factor {factor!r} is real-valued and cannot be a label; name a discrete one")
@@ -83,6 +84,7 @@ def pairs(
     k: int | Literal["uniform"] = 1,
     among: Sequence[str] | None = None,
     redraw: Literal["other", "any"] = "other",
+    alone: Literal["error", "self"] = "error",
 ) -> Plan:
     """Two observations x, x2 that share all but k factors, and how many were changed, `k`, (n,).
 
@@ -94,8 +96,8 @@ def pairs(
 
     A table, and a training set that was split off, may lack combinations. Then a pair whose second half is not there
     is drawn anew, and at last looked for among all rows, so that pairs follow the rows there are and never reach what
-    was held out; a row without a partner is named in an error. Where factors were correlated, x follows the joint
-    distribution; x2 need not, since its changed factors are drawn by themselves.
+    was held out; a row without a partner is named in an error, or paired with itself (`alone="self"`). Where factors
+    were correlated, x follows the joint distribution; x2 need not, since its changed factors are drawn by themselves.
     """
     a = data.sample(n, rng)
     c = data.labels(a)
@@ -115,11 +117,13 @@ def pairs(
                 break
             c2[missing], changed[missing] = _changed(data, c[missing], free, k, redraw, rng)
         for i in (~rows.has(c2)).nonzero()[:, 0].tolist():  # few are left: look through all rows for a partner
-            c2[i], changed[i] = _partner(rows, c[i], free, k, rng)
+            c2[i], changed[i] = _partner(rows, c[i], free, k, rng, alone)
     return Plan({"x": a, "x2": rows.locate(c2, rng)}, {"k": changed})
 
 
-def _partner(rows: Listed, c: Tensor, free: list[int], k: int | str, rng: Generator) -> tuple[Tensor, Tensor]:
+def _partner(
+    rows: Listed, c: Tensor, free: list[int], k: int | str, rng: Generator, alone: str
+) -> tuple[Tensor, Tensor]:
     """The factors of a random row that differs from c (k,) in k of the free factors and in no other, and how many."""
     every = rows.listing()[1]
     differs = every != c
@@ -127,6 +131,8 @@ def _partner(rows: Listed, c: Tensor, free: list[int], k: int | str, rng: Genera
     fixed = [j for j in range(len(c)) if j not in free]
     fits = ~differs[:, fixed].any(1) & ((count == k) if k != "uniform" else (count > 0) & (count < len(free)))
     found = fits.nonzero()[:, 0]
+    if len(found) == 0 and alone == "self":
+        return c, count.new_zeros(())
     if len(found) == 0:
         text = f"no row differs from the one with {rows.describe(c)} in exactly k={k} factors"
         raise InputError(f"{text} and shares the others; take another k, or other rows")

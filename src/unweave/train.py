@@ -7,6 +7,7 @@ until a chunk is over.
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,13 +15,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from .checkpoint import Checkpoint
 from .data import FactorData
+from .discovery import own_source
 from .engine import Engine, choose
 from .errors import InputError
 from .pack import Part, Trainable
+from .step import prepared
 
 CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
 MOST_ROWS = 1_000  # of history; a longer run keeps means over windows of steps
@@ -67,6 +70,7 @@ def train(
     data: FactorData,
     *,
     checkpoint: Path | None = None,
+    note: str = "",
     every: int = 500,
     compiling: Compile = "auto",
     strategy: Strategy = "auto",
@@ -75,7 +79,7 @@ def train(
     """Fit every method of the pack in place; for each, None or how it failed.
 
     With `checkpoint`, the state is kept in that file about every so many steps, and at the end; a run that finds its
-    file goes on from there and ends as if it had never stopped. The file is yours to remove.
+    file goes on from there and ends as if it had never stopped. The file, which has the `note`, is yours to remove.
 
     `compiling` and `strategy` are chosen by themselves: see `engine`.
     """
@@ -84,14 +88,19 @@ def train(
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
     device = torch.device(first.found_device())
     data = data.to(device)
+    first.check_data(data)
     for method in pack:
-        method.check_data(data)
+        method.forget()
         method.prepare(data)
+    if any(prepared(method) != prepared(first) for method in pack):
+        raise InputError(
+            f"{first.title()}.prepare set different values in a pack, where all share one loss; train alone"
+        )
     nets = [seeded(method).to(device) for method in pack]
     window = -(-first.steps // MOST_ROWS)
     engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=strategy)
-    about = [engine.name, list(data.shape), [factor.name for factor in data.factors]]
-    keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about])
+    about = [engine.name, own_source(type(first)), prepared(first), _glimpse(data, device)]
+    keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
     parts = engine.parts
     done = keeper.restore(parts)
     start, begun = time.perf_counter(), done
@@ -114,6 +123,12 @@ def seeded(method: Trainable) -> nn.Module:
         return method.build(method.shape_)
 
 
+def _glimpse(data: FactorData, device: torch.device) -> str:
+    """A few observations, by which a checkpoint knows its data."""
+    x = data.render(data.sample(16, Generator(device).manual_seed(0)))
+    return hashlib.sha256(x.float().cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
 def _look(parts: Sequence[Part]) -> tuple[float, bool]:
     """The mean loss of the models that are still finite, and whether there are any."""
     loss = torch.cat([part.state["latest"].reshape(-1) for part in parts])
@@ -128,7 +143,7 @@ def _finish(
     failures: list[Failure | None] = []
     lanes = [lane for part in engine.parts for lane in part.lanes()]
     for method, net, state in zip(pack, nets, lanes, strict=True):
-        net.load_state_dict(state["params"] | state["buffers"])
+        net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
         method.keep(net.cpu().eval(), engine.terms, history, f"{engine.name} on {engine.device.type}")
         step = int(state["failed"])

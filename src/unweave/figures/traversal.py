@@ -9,8 +9,8 @@ import torch
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..data import as_float
 from ..errors import InputError
-from ..functional import Normal, kl_to_standard
 from ..method import Method
 from ..storage import whole_file
 from .sheet import strip
@@ -77,12 +77,12 @@ def between(method: Method, a: np.ndarray, b: np.ndarray, *, steps: int = STEPS)
 
 def kl_per_code(method: Method, X: np.ndarray) -> Figure:
     """Nats that each code of a variational autoencoder carries, largest first; those near zero are not used."""
-    posterior = getattr(method, "posterior_of", None)
-    if posterior is None:
+    nats_of = getattr(method, "nats", None)
+    if nats_of is None:
         raise InputError(f"{type(method).__name__} has no posterior: KL per code is for variational autoencoders")
+    x = torch.from_numpy(np.array(X))
     with torch.no_grad():
-        q: Normal = posterior(torch.from_numpy(np.asarray(X, np.float32)))
-    nats = kl_to_standard(q).mean(0).numpy()  # (d,)
+        nats = nats_of(as_float(x).float()).mean(0).numpy()  # (d,)
     order = np.argsort(-nats)
     figure, (axis,) = panels(1, width=1.5 + 0.35 * len(nats))
     axis.bar(range(len(nats)), nats[order])

@@ -44,7 +44,15 @@ class Autoencoding(Neural):
         """Encoder with so many outputs, and decoder."""
         if min((*self.widths, *self.hidden, *self.layers), default=1) < 1:
             raise InputError("widths, hidden and layers: a layer needs at least one unit")
+        if len(shape) == 2 and self.network != "mlp":  # grey images without an axis for it
+            inner = self.coder((1, *shape), out)
+            return Coder(
+                nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner.encoder),
+                nn.Sequential(inner.decoder, nn.Flatten(1, 2)),
+            )
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
+            if not self.widths:
+                raise InputError("widths=(): a convolutional network needs at least one convolution")
             encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden)
             decoder = conv_decoder(self.latent_dim, shape, widths=self.widths[::-1], hidden=self.hidden[::-1])
             return Coder(encoder, decoder)
@@ -55,7 +63,13 @@ class Autoencoding(Neural):
 
     def bernoulli(self) -> bool:
         """Whether pixels are probabilities."""
-        return self.likelihood == "bernoulli" or (self.likelihood == "auto" and len(self.shape_) == 3)
+        return self.likelihood == "bernoulli" or (self.likelihood == "auto" and len(self.shape_) in (2, 3))
+
+    def check_observations(self, x: Tensor) -> None:
+        """Probabilities lie between 0 and 1."""
+        if self.bernoulli() and (float(x.min()) < 0 or float(x.max()) > 1):
+            text = f"values from {float(x.min()):.4g} to {float(x.max()):.4g} cannot be Bernoulli"
+            raise InputError(f"{text}: pass bytes, or values in [0, 1], or set likelihood='gaussian'")
 
     def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
         """-log p(x | decoder's output) in nats, summed over pixels, (n,); without the Gaussian's constant."""

@@ -30,6 +30,10 @@ class VAE(Autoencoding):
     def encode(self, x: Tensor) -> Tensor:
         return self.applied(lambda net, part: posterior(net, part).mean, x)
 
+    def nats(self, x: Tensor) -> Tensor:
+        """KL of every observation's posterior to the prior, code by code, (n, d)."""
+        return kl_to_standard(self.posterior_of(x))
+
     def posterior_of(self, x: Tensor) -> Normal:
         """Means and log-variances of observations, (n, d) each."""
         both = self.applied(lambda net, part: torch.cat(posterior(net, part), 1), x)

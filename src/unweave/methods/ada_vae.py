@@ -36,9 +36,10 @@ class AdaVAE(VAE):
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         count = len(data.factors)
         if count == 0:
-            raise InputError(f"{self.title()} learns from pairs that share factors, and these data have none: pass y")
+            text = f"{self.title()} learns from pairs that share factors, and these data have none"
+            raise InputError(f"{text}: pass y, or name columns by --data.factors")
         # A single label says what belongs together: a pair shares it.
-        return pairs(data, n, rng, k=0 if count == 1 else self.changed, redraw="any")
+        return pairs(data, n, rng, k=0 if count == 1 else self.changed, redraw="any", alone="self")
 
     def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return super().noise(n, rng) | {"eps2": super().noise(n, rng)["eps"]}
@@ -67,7 +68,7 @@ class AdaMLVAE(AdaVAE):
     def common(self, q: Normal, q2: Normal) -> Normal:
         # The published code takes twice this variance: the normalised product of the square roots.
         logvar = -torch.logaddexp(-q.logvar, -q2.logvar)
-        return Normal((q.mean * (-q.logvar).exp() + q2.mean * (-q2.logvar).exp()) * logvar.exp(), logvar)
+        return Normal(q.mean * (logvar - q.logvar).exp() + q2.mean * (logvar - q2.logvar).exp(), logvar)
 
 
 def averaged(q: Normal, q2: Normal, method: AdaVAE) -> tuple[Normal, Normal]:

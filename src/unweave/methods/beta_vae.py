@@ -6,6 +6,8 @@ from typing import Any, final
 
 from torch import Tensor
 
+from ..data import FactorData
+from ..errors import InputError
 from ..functional import Normal
 from ..neural import Lane
 from ._vae import PenalisedVAE, Terms, divergence
@@ -36,6 +38,10 @@ class AnnealedVAE(PenalisedVAE):
     """nats that the codes may carry in the end"""
     anneal: Lane = 1 / 3
     """share of the steps over which the capacity grows from 0; 100,000 of 300,000 in the reference study"""
+
+    def prepare(self, data: FactorData) -> None:
+        if self.anneal <= 0:
+            raise InputError(f"anneal={self.anneal}: wanted a share of the steps above 0")
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         kl = divergence(q)

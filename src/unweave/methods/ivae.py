@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from ..data import FactorData
@@ -14,6 +16,8 @@ from ..neural import Lane
 from ..nn.mlp import mlp
 from ..supervision import Plan, labelled
 from ._vae import PenalisedVAE, Terms
+
+SEEN = 10_000  # labels that their shares are counted from
 
 
 @final
@@ -36,12 +40,13 @@ class IVAE(PenalisedVAE):
     """hidden layers of the network from labels to variances"""
 
     def prepare(self, data: FactorData) -> None:
-        u = labelled(data, 1, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
+        u = labelled(data, SEEN, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
         sizes = {f.name: f.size for f in data.factors}
         name = self.label or next(f.name for f in data.factors if f.size is not None)
         self.classes_ = int(sizes[name] or 0)
-        if self.classes_ < 2 or len(u) != 1:
+        if self.classes_ < 2:
             raise InputError(f"label {name!r} has one value only: iVAE needs at least two classes")
+        self.shares_ = (u.bincount(minlength=self.classes_) / len(u)).cpu()  # (classes,), to sample by
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
@@ -54,6 +59,22 @@ class IVAE(PenalisedVAE):
     def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
         rec = super().reconstruction(x, out)
         return rec if self.bernoulli() else rec / self.spread
+
+    def nats(self, x: Tensor) -> Tensor:
+        """There is no one prior."""
+        raise InputError("the prior of iVAE depends on the label: KL per code is not a function of the observation")
+
+    def sample(self, n: int = 1, *, seed: int = 0) -> np.ndarray:
+        """n new observations, (n, *shape): labels as often as in the data, codes from the prior of each."""
+        check_is_fitted(self)
+        if n < 1:
+            raise InputError(f"n={n}: sample at least one observation")
+        rng = Generator().manual_seed(seed)
+        u = torch.eye(self.classes_)[torch.multinomial(self.shares_, n, replacement=True, generator=rng)]
+        with torch.no_grad():
+            logvar = self.applied(lambda net, part: net.prior(part), u)
+        eps = torch.randn(n, self.latent_dim, generator=rng)
+        return self.inverse_transform(Normal(torch.zeros_like(logvar), logvar).sample(eps).numpy())
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         u = (batch["u"][:, None] == torch.arange(self.classes_, device=z.device)).to(z.dtype)  # (n, classes), one-hot
