@@ -4,6 +4,7 @@
 # make bench  timings against named peers (slow; not part of the tests)
 PYTHON ?= python3
 VENV := .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
@@ -13,7 +14,7 @@ demo: $(READY)
 	$(BIN)/unweave demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)
 	$(BIN)/ruff check .
