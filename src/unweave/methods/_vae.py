@@ -39,12 +39,18 @@ class VAE(Autoencoding):
         both = self.applied(lambda net, part: torch.cat(posterior(net, part), 1), x)
         return Normal(*both.chunk(2, 1))
 
+    def prior(self, n: int, rng: Generator) -> Tensor:
+        """Codes of n observations that do not exist, (n, d)."""
+        return torch.randn(n, self.latent_dim, generator=rng)
+
+    @final
     def sample(self, n: int = 1, *, seed: int = 0) -> np.ndarray:
         """n new observations, (n, *shape), decoded from the prior."""
         check_is_fitted(self)
         if n < 1:
             raise InputError(f"n={n}: sample at least one observation")
-        z = torch.randn(n, self.latent_dim, generator=Generator().manual_seed(seed))
+        with torch.no_grad():
+            z = self.prior(n, Generator().manual_seed(seed))
         return self.inverse_transform(z.numpy())
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from ..data import FactorData
@@ -64,17 +62,12 @@ class IVAE(PenalisedVAE):
         """There is no one prior."""
         raise InputError("the prior of iVAE depends on the label: KL per code is not a function of the observation")
 
-    def sample(self, n: int = 1, *, seed: int = 0) -> np.ndarray:
-        """n new observations, (n, *shape): labels as often as in the data, codes from the prior of each."""
-        check_is_fitted(self)
-        if n < 1:
-            raise InputError(f"n={n}: sample at least one observation")
-        rng = Generator().manual_seed(seed)
+    def prior(self, n: int, rng: Generator) -> Tensor:
+        """Labels as often as in the data, codes from the prior of each."""
         u = torch.eye(self.classes_)[torch.multinomial(self.shares_, n, replacement=True, generator=rng)]
-        with torch.no_grad():
-            logvar = self.applied(lambda net, part: net.prior(part), u)
+        logvar = self.applied(lambda net, part: net.prior(part), u)
         eps = torch.randn(n, self.latent_dim, generator=rng)
-        return self.inverse_transform(Normal(torch.zeros_like(logvar), logvar).sample(eps).numpy())
+        return Normal(torch.zeros_like(logvar), logvar).sample(eps)
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         u = (batch["u"][:, None] == torch.arange(self.classes_, device=z.device)).to(z.dtype)  # (n, classes), one-hot
