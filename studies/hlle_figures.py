@@ -2,6 +2,7 @@
 
 python studies/hlle_figures.py                       # the spectral methods: all manifolds, three seeds
 python studies/hlle_figures.py --part networks       # the autoencoders, one seed; for a GPU, or for a night
+python studies/hlle_figures.py --part networks --only faces squares     # some manifolds, in a process of its own
 python studies/hlle_figures.py --quick               # one seed, 1,000 images a manifold
 
 Runs are kept under OUT/runs and not repeated. Figure numbers are the paper's; 7 and 8 belong to the networks, Figure 6
@@ -57,6 +58,8 @@ class Options:
     """gradient steps of the networks; the paper's hundred epochs of 3,000 images are 9,400 of half the batch"""
     hours: float = 12.0
     """begin no network after that long"""
+    only: tuple[str, ...] = ()
+    """networks: manifolds whose names contain one of these, so that several processes can share the work"""
 
 
 def manifolds(points: int, seed: int) -> list[tuple[Dataset, int]]:
@@ -102,6 +105,8 @@ def networks(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[st
     found = manifolds(1_000 if options.quick else 3_000, 0)
     found.sort(key=lambda pair: (not isinstance(pair[0], Faces), not isinstance(pair[0], SquaresXY | SquaresXC)))
     for data, d in found:
+        if options.only and not any(part in label(data) for part in options.only):
+            continue
         for name in (*NETWORKS, *WITH_ICA):
             if time.monotonic() - start > 3600 * options.hours:
                 return pd.DataFrame(rows), first
