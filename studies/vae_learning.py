@@ -56,7 +56,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         "VAE (beta = 1)": BetaVAE(beta=1.0, **shared),
         "beta-VAE, beta = 4": BetaVAE(beta=4.0, **shared),
         "beta-VAE, beta = 8": BetaVAE(beta=8.0, **shared),
-        "annealed VAE, gamma = 1000, C = 10": AnnealedVAE(capacity=10.0, **shared),
+        "annealed VAE, C = 10": AnnealedVAE(capacity=10.0, **shared),
         "annealed VAE, gamma = 100, C = 10": AnnealedVAE(gamma=100.0, capacity=10.0, **shared),
         "FactorVAE, gamma = 10": FactorVAE(gamma=10.0, **shared),
         "beta-TCVAE, beta = 6": BetaTCVAE(beta=6.0, **shared),

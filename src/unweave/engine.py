@@ -5,7 +5,7 @@ Three strategies, the same mathematics:
 - `stack`: all models as one, by `vmap`; needs the compiler, since `vmap` alone is slower than no pack at all;
 - `fork`: every model on a stream of its own, all captured in one CUDA graph; best for convolutions;
 - `loop`: one model after the other; what is left where there is neither compiler nor GPU, and best on a CPU for
-  convolutions, which `vmap` turns into grouped ones.
+  convolutions, whose library is faster than the products that a stack makes of them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MEASURED_STEPS = 300_000  # of all models together, from which on a race of stra
 class Engine:
     """Takes the steps of a pack, a chunk at a time."""
 
-    def __init__(self, parts: list[Part], steps: list[Step], terms: list[str], name: str) -> None:
-        self.parts, self.steps, self.terms, self.name = parts, steps, terms, name
+    def __init__(self, parts: list[Part], step: Step, terms: list[str], name: str) -> None:
+        self.parts, self.step, self.terms, self.name = parts, step, terms, name
         self.device = parts[0].device
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)  # the step of the chunk that is next
         self.room = 0  # steps that the captured graph has memory for
@@ -47,8 +47,8 @@ class Engine:
         if self.device.type == "cuda":
             return self._replay(drawn, count)
         for i in range(count):
-            for part, step, d in zip(self.parts, self.steps, drawn, strict=True):
-                step(part.state, part.batch(d, i))
+            for part, d in zip(self.parts, drawn, strict=True):
+                self.step(part.state, part.batch(d, i))
         return None
 
     def _replay(self, drawn: Sequence[tuple[Batch, Batch]], count: int) -> None:
@@ -87,10 +87,10 @@ class Engine:
 
     def _forked(self, streams: Sequence[torch.cuda.Stream]) -> None:
         main = torch.cuda.current_stream()
-        for part, step, stream in zip(self.parts, self.steps, streams, strict=True):
+        for part, stream in zip(self.parts, streams, strict=True):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
-                step(part.state, part.batch(part.chunk, self.cursor))
+                self.step(part.state, part.batch(part.chunk, self.cursor))
         for stream in streams:
             main.wait_stream(stream)
         self.cursor.add_(1)
@@ -202,17 +202,17 @@ def _engine(
         step = compiled_step(pack[0], nets[0], stacked, window, len(parts[0].methods))
     else:
         step = make_step(pack[0], nets[0], stacked, window)
-    return Engine(parts, [step] * len(parts), terms, f"{strategy}{', compiled' if compiled else ''}")
+    return Engine(parts, step, terms, f"{strategy}{', compiled' if compiled else ''}")
 
 
 def _warmed(engine: Engine) -> Engine:
     """Compiled now, so that a compiler's failure is found before any step is taken."""
-    for part, step in zip(engine.parts[:1], engine.steps[:1], strict=True):
-        kept, states = cloned(part.state), [rng.get_state() for rng in part.rngs]
-        step(part.state, part.batch(part.draw(1), 0))
-        copy_into(part.state, kept)
-        for rng, state in zip(part.rngs, states, strict=True):
-            rng.set_state(state)
+    part = engine.parts[0]
+    kept, states = cloned(part.state), [rng.get_state() for rng in part.rngs]
+    engine.step(part.state, part.batch(part.draw(1), 0))
+    copy_into(part.state, kept)
+    for rng, state in zip(part.rngs, states, strict=True):
+        rng.set_state(state)
     return engine
 
 

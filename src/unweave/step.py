@@ -38,10 +38,15 @@ class _Objective(nn.Module):
 
 
 def evaluate(
-    method: Trainable, objective: nn.Module, names: Sequence[str], params: Batch, buffers: Batch, *rest: Batch
+    method: Trainable,
+    objective: nn.Module,
+    names: Sequence[str],
+    params: Batch,
+    buffers: Batch,
+    hyper: Batch,
+    batch: Batch,
 ) -> dict[str, Tensor]:
     """All terms of one model's loss; `names` are those of the method's attributes."""
-    hyper, batch = rest
     weights = {f"net.{k}": v for k, v in (params | buffers).items()}
     kind = next(iter(params.values())).device.type
     with torch.autocast(kind, dtype=torch.bfloat16, enabled=method.precision == "bf16"):
@@ -55,11 +60,11 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
     names = tuple(vars(method))
     owner = owners(dict(net.named_parameters()), method.rates())
 
-    def value(params: Batch, *rest: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    def value(params: Batch, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
         terms = evaluate(method, objective, names, params, *rest)
         return terms["loss"], terms
 
-    def taped(params: Batch, *rest: Batch) -> tuple[Batch, dict[str, Tensor]]:
+    def taped(params: Batch, *rest: Any) -> tuple[Batch, dict[str, Tensor]]:
         """The same by the tape: with no compiler in between, `grad` takes three times as long."""
         leaves = {k: p.detach().requires_grad_() for k, p in params.items()}
         loss, terms = value(leaves, *rest)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from ..data import as_float
-from ..errors import InputError
+from ..errors import InputError, kebab
 from ..method import Method
 from ..storage import whole_file
 from .sheet import strip
@@ -30,7 +30,8 @@ def traversals(method: Method, X: np.ndarray, *, steps: int = STEPS, centre: int
     order = np.argsort(-z.std(0), kind="stable")[:MOST_CODES]
     rows = [(_name(j, z), _decoded(method, moved(z, j, centre, steps))) for j in order]
     start = _images(X[centre : centre + 1])
-    return grid([(name, np.concatenate([start, images])) for name, images in rows], "one code at a time, 5 % to 95 %")
+    title = f"{kebab(type(method).__name__)}: one code at a time, 5 % to 95 %"
+    return grid([(name, np.concatenate([start, images])) for name, images in rows], title)
 
 
 def moved(z: np.ndarray, j: int, centre: int, steps: int) -> np.ndarray:
