@@ -4,7 +4,7 @@ python studies/vae_learning.py                     # 5,000 steps, three seeds; m
 python studies/vae_learning.py --steps 500 --seeds 1
 
 All 6,144 images of one ellipse at one angle. Runs are kept under OUT/runs and not repeated; models that differ in seed
-and strength alone are trained together. Wanted: beta-VAE reconstructs within 60 nats an image and reaches a MIG above
+and strength alone are trained together. Wanted: a beta-VAE reconstructs within 60 nats an image and reaches a MIG above
 0.2; FactorVAE and beta-TCVAE do no worse than beta = 1.
 """
 
@@ -56,6 +56,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         "VAE (beta = 1)": BetaVAE(beta=1.0, **shared),
         "beta-VAE, beta = 4": BetaVAE(beta=4.0, **shared),
         "beta-VAE, beta = 8": BetaVAE(beta=8.0, **shared),
+        "beta-VAE, beta = 16, batch 256": BetaVAE(beta=16.0, **shared | {"batch_size": 256, "lr": 1e-3}),
         "annealed VAE, C = 10": AnnealedVAE(capacity=10.0, **shared),
         "annealed VAE, gamma = 100, C = 10": AnnealedVAE(gamma=100.0, capacity=10.0, **shared),
         "FactorVAE, gamma = 10": FactorVAE(gamma=10.0, **shared),

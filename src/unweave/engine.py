@@ -40,6 +40,7 @@ class Engine:
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)  # the step of the chunk that is next
         self.room = 0  # steps that the captured graph has memory for
         self.graph: Any = None
+        self.outside = False  # whether pixels come into being before the captured step
 
     def run(self, count: int) -> None:
         """That many steps of every model."""
@@ -52,7 +53,7 @@ class Engine:
         return None
 
     def _replay(self, drawn: Sequence[tuple[Batch, Batch]], count: int) -> None:
-        """The whole step, rendering included, was captured once as a CUDA graph."""
+        """The whole step, rendering included where it can be, was captured once as a CUDA graph."""
         if count > self.room:
             self.graph, self.room = None, count
             for part in self.parts:
@@ -61,9 +62,30 @@ class Engine:
             part.feed(d)
         self.cursor.zero_()
         if self.graph is None:
+            self.outside = not self._renders_alone()
+            self._expose(0)
             self.graph = self._captured()
-        for _ in range(count):
+        for i in range(count):
+            self._expose(i)
             self.graph.replay()
+
+    def _expose(self, i: int) -> None:
+        for part in self.parts if self.outside else ():
+            part.expose(i)
+
+    def _renders_alone(self) -> bool:
+        """Whether the device renders without waiting for the host, as within a captured graph it must."""
+        self.parts[0].views(self.parts[0].chunk, self.cursor)  # tables may be made at the first call
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch calls it a prototype, at every use
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            self.parts[0].views(self.parts[0].chunk, self.cursor)
+        except RuntimeError:
+            return False
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        return True
 
     def _captured(self) -> Any:
         """One step of all parts, each on a stream of its own."""

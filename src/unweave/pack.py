@@ -56,6 +56,7 @@ class Part:
         each = [_start(method, net) for method, net in zip(methods, nets, strict=True)]
         self.state: State = _joined(each) if stacked else each[0]
         self.chunk: tuple[Batch, Batch] = ({}, {})  # where a captured graph reads what was drawn
+        self.pixels: Batch = {}  # and where it reads views that are rendered outside of it
 
     def draw(self, steps: int) -> tuple[Batch, Batch]:
         """Points to render and everything else that the loss is given, (lanes?, steps, batch, ...) each."""
@@ -70,13 +71,25 @@ class Part:
 
     def batch(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:
         """Of step i; pixels come into being here. A tensor i, (1,), is looked up without the host."""
+        return (self.pixels or self.views(drawn, i)) | {k: self._at(v, i) for k, v in drawn[1].items()}
+
+    def views(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:
+        """The rendered ones of step i."""
+        return {k: self.data.render(self._at(v, i)).float() for k, v in drawn[0].items()}
+
+    def _at(self, v: Tensor, i: int | Tensor) -> Tensor:
         axis = int(self.stacked)
+        if isinstance(i, Tensor):
+            return v.index_select(axis, i).squeeze(axis)
+        return v.select(axis, i).contiguous()  # else its strides tell the compiler how many steps were drawn
 
-        def at(v: Tensor) -> Tensor:  # contiguous, else its strides tell the compiler how many steps were drawn
-            return v.index_select(axis, i).squeeze(axis) if isinstance(i, Tensor) else v.select(axis, i).contiguous()
-
-        views, given = drawn
-        return {k: self.data.render(at(v)).float() for k, v in views.items()} | {k: at(v) for k, v in given.items()}
+    def expose(self, i: int) -> None:
+        """Render step i of the chunk into the memory that the captured graph reads."""
+        views = self.views(self.chunk, i)
+        if not self.pixels:
+            self.pixels = {k: v.clone() for k, v in views.items()}
+        for name, value in views.items():
+            self.pixels[name].copy_(value)
 
     def lanes(self) -> Iterator[State]:
         """The state of every model by itself."""

@@ -209,7 +209,8 @@ def coverage(polygon: Tensor) -> Tensor:
     steep = (u - v).abs() < 1e-6
     right = torch.where(steep, u.clamp(0, 1), (_ramp(u) - _ramp(v)) / torch.where(steep, 1.0, u - v))
     pieces = (bottom - top)[:, None] * right
-    return torch.zeros(n * SIZE, SIZE).to(polygon).index_add(0, i * SIZE + row, pieces).reshape(n, SIZE, SIZE).abs()
+    areas = torch.zeros(n * SIZE, SIZE).to(polygon).index_add(0, i * SIZE + row, pieces)
+    return areas.reshape(n, SIZE, SIZE).abs().clamp(max=1)  # sums of pieces round to a little more
 
 
 def _ramp(u: Tensor) -> Tensor:
