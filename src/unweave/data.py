@@ -18,6 +18,7 @@ from .checks import as_array, check_finite
 from .errors import InputError, plural
 
 Kind = Literal["nominal", "ordinal", "circular", "real"]
+MOST_KEPT = 2**28  # numbers of a sample that is kept in memory, a gigabyte
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,10 @@ class FactorData(ABC):
     def observed(self, limit: int) -> Tensor | None:
         """All points in order, (n, p), where the data are a finite sample; None where they are to be drawn from."""
         return None
+
+    def rendered(self) -> FactorData:
+        """The same finite sample with its observations made once and kept, where that is cheaper; else itself."""
+        return self
 
     def units(self, points: Tensor) -> Tensor | None:
         """What must not be torn apart into training and test: the digit of a painted digit, (n, p) -> (n,)."""
@@ -341,6 +346,13 @@ class Mixing(FactorData):
     def observed(self, limit: int) -> Tensor | None:
         """The finite sample, if there is one."""
         return self.sources
+
+    def rendered(self) -> FactorData:
+        """A table of the finite sample, if it fits into memory."""
+        if self.sources is None or len(self.sources) * prod(self.shape) > MOST_KEPT:
+            return self
+        parts = in_parts(self.sources, MOST_KEPT // 100 // prod(self.shape))  # what it takes to mix may be much more
+        return Table(torch.cat([self.render(part) for part in parts]), self.labels(self.sources), self.factors)
 
 
 def as_float(x: Tensor) -> Tensor:

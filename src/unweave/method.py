@@ -77,6 +77,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """A network that was learned, from its weights; write it if the method keeps one."""
         raise InputError(f"{kebab(type(self).__name__)} keeps no network")
 
+    def as_labels(self, y: Any) -> Any:
+        """What users pass as y, in a form that `as_data` takes: classes, unless you say otherwise."""
+        return as_classes(y)
+
     # Final ------------------------------------------------------------------------------------------------------
 
     @final
@@ -96,7 +100,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
                 raise InputError(
                     f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}"
                 )
-            X = as_data(self._checked(X, reset=True), as_classes(y) if self.needs_y() else None)
+            X = as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
         self.get_ready(X)
         self.learn(X)
         return self
@@ -105,8 +109,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def get_ready(self, data: FactorData) -> None:
         """Check the settings, and remember what is to be learned from."""
         check_fields(self)
-        wanted: Any = self.latent_dim  # some methods take "auto" and choose it themselves
-        if wanted != "auto" and wanted < 1:
+        wanted: Any = self.latent_dim  # some methods take words and choose it themselves
+        if not isinstance(wanted, str) and wanted < 1:
             raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
         if self.seed < 0:
             raise InputError(f"seed={self.seed}: wanted a whole number from 0 on")

@@ -8,9 +8,11 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, final, get_type_hints
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Generator, Tensor, nn
@@ -28,14 +30,15 @@ from .train import Failure, Progress, train
 Lane = Annotated[float, "lane"]
 """A number that may differ between models of one pack."""
 
-AT_ONCE = 500  # observations that go through a network together after training
+READY = ("n_features_in_", "feature_names_in_", "shape_", "latent_dim_")  # known before training
+AT_ONCE = 2**21  # numbers that go through a network together after training
 
 
 class Neural(Method):
     """A method that says what to build and what to minimise; the trainer does the rest.
 
     Write `build` and `loss`, and `encode`. The loss must be a pure function of weights and batch: its randomness comes
-    from `noise`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once, compiled,
+    from `draws`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once, compiled,
     and run for many models at once, so it must not branch on the values of tensors.
     """
 
@@ -55,6 +58,7 @@ class Neural(Method):
     """'cpu', 'cuda', or 'auto': a GPU where there is one"""
 
     observations: ClassVar[int] = 1_000  # drawn to see whether there is anything to learn
+    restarts: ClassVar[int] = 1  # a method that needs several makes it a field
 
     # Yours ------------------------------------------------------------------------------------------------------
 
@@ -66,14 +70,18 @@ class Neural(Method):
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Scalars by name for one batch; the one called 'loss' is minimised.
 
-        The batch holds what `plan` and `noise` name, and 'progress', which runs from 0 to 1.
+        The batch holds what `plan` and `draws` name, and 'progress', which runs from 0 to 1.
         """
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         """What n observations' worth of steps will look at; observations alone unless you say otherwise."""
         return single(data, n, rng)
 
-    def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def stays(self) -> bool:
+        """Whether `plan` names observed points alone, so that these can be rendered once and kept."""
+        return type(self).plan is Neural.plan
+
+    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
         """The randomness that the loss consumes, (n, ...) each, drawn outside of it."""
         return {}
 
@@ -85,6 +93,14 @@ class Neural(Method):
 
     def check_observations(self, x: Tensor) -> None:
         """Refuse some observations, (n, *shape), that the loss is not made for."""
+
+    def conclude(self, data: FactorData) -> None:
+        """Learn from the data what the trained network can tell: set attributes that end in an underscore."""
+
+    def merit(self) -> float:
+        """How good the trained model is, of which the best of several starts is kept."""
+        last = self.history_[-max(1, len(self.history_) // 20) :, 1 + self.terms_.index("loss")]
+        return -float(last.mean())
 
     def rates(self) -> dict[str, Adam]:
         """How parameters learn, by the prefix of their names; the longest prefix counts."""
@@ -102,8 +118,32 @@ class Neural(Method):
     @final
     def forget(self) -> None:
         """What earlier training gave."""
-        for learned in ("net_", "terms_", "history_", "trained_"):
-            self.__dict__.pop(learned, None)
+        for name in [name for name in vars(self) if name.endswith("_") and name not in READY]:
+            delattr(self, name)
+
+    @final
+    def starts(self) -> list[Self]:
+        """The method itself, or several of it that differ in their seeds, the first with its own."""
+        if self.restarts < 1:
+            raise InputError(f"restarts={self.restarts}: wanted at least 1")
+        if self.restarts == 1:
+            return [self]
+        more = np.random.SeedSequence(self.seed).generate_state(self.restarts - 1).tolist()
+        found = [copy.copy(self) for _ in range(self.restarts)]
+        for start, seed in zip(found, [self.seed, *more], strict=True):
+            start.seed = seed
+        return found
+
+    @final
+    def adopt(self, starts: Sequence[Self], failures: Sequence[Failure | None]) -> Failure | None:
+        """Become the best of several starts, and remember how good all were; a failure only if all failed."""
+        fine = [start for start, failure in zip(starts, failures, strict=True) if failure is None]
+        best = max(fine, key=lambda start: start.merit(), default=starts[0])
+        if best is not self:
+            merits = [start.merit() if start in fine else None for start in starts]
+            self.__dict__.update({k: v for k, v in vars(best).items() if k.endswith("_")})
+            self.restarts_ = [{"seed": start.seed, "merit": m} for start, m in zip(starts, merits, strict=True)]
+        return None if fine else failures[0]
 
     @final
     def keep(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
@@ -145,7 +185,7 @@ class Neural(Method):
     def applied(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
         """What a function of the network and some rows gives, in parts; doubles are computed in double precision."""
         net = self.net_ if x.dtype == torch.float32 else copy.deepcopy(self.net_).to(x.dtype)
-        return torch.cat([function(net, part) for part in in_parts(x, AT_ONCE)])
+        return torch.cat([function(net, part) for part in in_parts(x, AT_ONCE // max(1, prod(self.shape_)))])
 
     @property
     def history(self) -> pd.DataFrame:
@@ -202,8 +242,15 @@ def fit_pack(
     note: str = "",
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Failure | None]:
-    """Train methods together, for each None or how it failed; see `train`."""
+    """Train methods together, each from all its starts; for each None or how it failed. See `train`."""
     for method in pack:
         method.get_ready(data)
+    starts = [method.starts() for method in pack]
+    lanes = [start for group in starts for start in group]
     with precise(pack[0]):
-        return train(pack, data, checkpoint=checkpoint, note=note, report=report)
+        found = train(lanes, data, checkpoint=checkpoint, note=note, report=report)
+    for start, failure in zip(lanes, found, strict=True):
+        if failure is None:
+            start.conclude(data)
+    each = iter(found)
+    return [method.adopt(group, [next(each) for _ in group]) for method, group in zip(pack, starts, strict=True)]

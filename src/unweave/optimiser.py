@@ -18,6 +18,14 @@ class Adam(NamedTuple):
     """one number, or one per lane"""
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
+    drop: float = 1.0
+    """share of the steps after which the rate is a tenth"""
+
+    def at(self, progress: Tensor) -> Adam:
+        """With the rate of a moment between 0 and 1."""
+        if self.drop >= 1:
+            return self
+        return self._replace(lr=self.lr * torch.where(progress < self.drop, 1.0, 0.1))
 
 
 def owners(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
@@ -42,7 +50,7 @@ def adam(
     owner: dict[str, str],
 ) -> None:
     """One step in place; Kingma and Ba (2015), Algorithm 1."""
-    for prefix, (lr, (b1, b2), eps) in rates.items():
+    for prefix, (lr, (b1, b2), eps, _) in rates.items():
         own = [name for name in params if owner[name] == prefix]
         P, G, M, V = ([tensors[name] for name in own] for tensors in (params, grads, first, second))
         size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()

@@ -82,7 +82,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
         grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
         if method.clip:
             grads = clipped(grads, method.clip, lead=int(stacked))
-        rates = method.on_lane(state["hyper"], names).rates()
+        rates = {k: rate.at(progress) for k, rate in method.on_lane(state["hyper"], names).rates().items()}
         adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
         values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
         row = ((count - 1) // window).reshape(1)

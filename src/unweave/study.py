@@ -326,7 +326,7 @@ def read_run(folder: Path) -> Evaluated:
         factors = tuple(Factor(**f) for f in env["data"]["factors"])
         found = {k: float(v) for k, v in scores.items() if v is not None}
         d = table.shape[1] - len(factors)
-        if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto") or pairs.shape[1:] != (2,):
+        if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto", "all") or pairs.shape[1:] != (2,):
             raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
         said = tuple(map(str, env.get("diagnosis", ())))
         _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from .augment import COMBINATIONS, draw_affine
+from .augment import COMBINATIONS, KINDS, draw_affine
 from .data import FactorData, Factorial, Listed, Subset, Table
 from .errors import InputError
 
@@ -63,16 +63,22 @@ def augmented(
     return Plan({"x": points}, {"origin": torch.arange(n, device=rng.device).repeat_interleave(copies)})
 
 
-def transformed(data: FactorData, n: int, rng: Generator) -> Plan:
-    """Each image as a set of eight: itself, and moved, turned, scaled in all seven combinations.
+def transformed(
+    data: FactorData, n: int, rng: Generator, *, kinds: Sequence[str] = KINDS, copies: int | None = None
+) -> Plan:
+    """Each image as a set: itself, and moved, turned, scaled in all combinations of these `kinds`.
 
-    Self-supervised GIN, Sec. 4.3 and Appendix B. The set of one image stands together; `theta`, (8 n, 2, 3), is to be
-    given to `augment.warp` with the rendered images, `origin`, (8 n,), says which image they came from.
+    Self-supervised GIN, Sec. 4.3 and Appendix B: three kinds and eight images. More `copies` go through all of them
+    again. The set of one image stands together; `theta`, (n * copies, 2, 3), is to be given to `augment.warp` with the
+    rendered images, `origin`, (n * copies,), says which image they came from.
     """
+    chosen = [combination for combination in COMBINATIONS if set(combination) <= set(kinds)]
+    count = len(chosen) + 1 if copies is None else copies
     still = draw_affine(n, rng, ())
-    theta = torch.stack([still, *(draw_affine(n, rng, kinds) for kinds in COMBINATIONS)], 1)  # (n, 8, 2, 3)
-    points = data.sample(n, rng).repeat_interleave(8, 0)
-    origin = torch.arange(n, device=rng.device).repeat_interleave(8)
+    moved = [draw_affine(n, rng, chosen[i % len(chosen)]) for i in range(count - 1)]
+    theta = torch.stack([still, *moved], 1)  # (n, copies, 2, 3)
+    points = data.sample(n, rng).repeat_interleave(count, 0)
+    origin = torch.arange(n, device=rng.device).repeat_interleave(count)
     return Plan({"x": points}, {"theta": theta.flatten(0, 1), "origin": origin})
 
 

@@ -88,6 +88,7 @@ def train(
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
     device = torch.device(first.found_device())
     data = data.to(device)
+    data = data.rendered() if first.stays() else data
     first.check_data(data)
     for method in pack:
         method.forget()

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from ..data import Factor, FactorData, Mixing
 from ..dataset import Dataset
 from ..errors import InputError
-from ..nn.coupling import AffineCoupling, Flow
+from ..nn.coupling import Flow, vector_flow
 
 
 @final
@@ -68,4 +68,5 @@ class GaussianMixture(Dataset):
         features = 2 + self.noise_dims
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))
-            return Flow([AffineCoupling(features, 10, self.mixing, rng) for _ in range(self.blocks)]).eval()
+            flow = vector_flow(features, self.blocks, 10, rng, clamp=self.mixing, volume="free", rest=False)
+            return flow.eval()

@@ -24,7 +24,7 @@ class VAE(Autoencoding):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         return self.coder(shape, 2 * self.latent_dim)
 
-    def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"eps": torch.randn(n, self.latent_dim, generator=rng, device=rng.device)}
 
     def encode(self, x: Tensor) -> Tensor:

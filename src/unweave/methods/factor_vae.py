@@ -41,7 +41,7 @@ class FactorVAE(PenalisedVAE):
         """Two batches: shuffled codes must not be those that the total correlation is estimated on."""
         return Plan({"x": data.sample(n, rng), "x2": data.sample(n, rng)})
 
-    def noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
         shape = n, self.latent_dim
         eps, eps2 = (torch.randn(shape, generator=rng, device=rng.device) for _ in range(2))
         return {"eps": eps, "eps2": eps2, "shuffle": torch.rand(shape, generator=rng, device=rng.device)}

@@ -51,6 +51,9 @@ class IVAE(PenalisedVAE):
         net.prior = mlp(self.classes_, *self.prior_hidden, self.latent_dim)
         return net
 
+    def stays(self) -> bool:
+        return True
+
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         return labelled(data, n, rng, factor=self.label or None)
 
