@@ -27,7 +27,7 @@ from .step import Step, compiled_step, make_step, probe
 
 COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
 FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess that is the same everywhere
-OVERHEAD = 1e-3  # seconds that an eager step takes however small the network
+OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
 MEASURED_STEPS = 300_000  # of all models together, from which on a race of strategies on a GPU pays
 
 
@@ -145,7 +145,8 @@ def choose(
         return _on_gpu(make, len(pack) * first.steps, len(pack), convolutions, compiling, strategy)
     best = "stack" if len(pack) > 1 and not convolutions else "loop"
     chosen = best if strategy == "auto" else strategy
-    seconds = len(pack) * first.steps * (OVERHEAD + flops / FLOPS)
+    weights = len(list(nets[0].parameters()))
+    seconds = len(pack) * first.steps * (OVERHEAD * weights + flops / FLOPS)
     wanted = compiling == "always" or (compiling == "auto" and seconds > COMPILE_SECONDS)
     if wanted:
         try:

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
-from torch.nn import functional as F
 
 LEAST = 1e-12  # a variance below this is rounding
 FamilyName = Literal["normal", "log-normal", "inverse-gaussian", "gamma", "inverse-gamma", "beta"]
@@ -164,7 +163,7 @@ class Gamma(_Positive):
         """Around the mean, so that large shapes do not cancel."""
         k = c.first
         u = y - (k / c.second).log()
-        return k * (u - torch.expm1(u)) + k * k.log() - k - torch.lgamma(k)
+        return k * (u - torch.expm1(u)) - _stirling(k)
 
     def learned(self, location: Tensor, spread: Tensor) -> Coefficients:
         """The mean's logarithm, and -1/2 the shape's."""
@@ -247,10 +246,11 @@ class Beta(Family):
         return Coefficients(mean * total, (1 - mean) * total)
 
     def log_prob(self, y: Tensor, c: Coefficients) -> Tensor:
-        """a log w + b log(1 - w), less the logarithm of the beta function."""
+        """Minus (a + b) times the divergence of w from the mean, so that large shapes do not cancel."""
         a, b = c
-        partition = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
-        return a * F.logsigmoid(y) + b * F.logsigmoid(-y) - partition
+        mean, away = a / (a + b), y - (a / b).log()
+        divergence = torch.log1p(mean * torch.expm1(away)) - mean * away
+        return -(a + b) * divergence - _stirling(a) - _stirling(b) + _stirling(a + b)
 
     def learned(self, location: Tensor, spread: Tensor) -> Coefficients:
         """The mean's logit, and -1/2 the logarithm of the sum of the shapes."""
@@ -275,6 +275,14 @@ FAMILIES: dict[FamilyName, Family] = {
 def _mean(v: Tensor, p: Tensor) -> Tensor:
     """Weighted means of v, (n, d) or (n, classes, d), by p, (n, classes): (classes, d)."""
     return ((v if v.ndim == 3 else v[:, None]) * p[:, :, None]).sum(0)
+
+
+def _stirling(k: Tensor) -> Tensor:
+    """log Gamma(k) - (k log k - k), which for large k is small, and lost in the difference of large numbers."""
+    large = k.clamp(min=10)
+    series = 0.5 * (2 * math.pi / large).log() + 1 / (12 * large) - 1 / (360 * large**3)
+    small = k.clamp(max=10)
+    return torch.where(k > 10, series, torch.lgamma(small) - small * small.log() + small)
 
 
 def _arrays(c: Coefficients) -> tuple[np.ndarray, np.ndarray]:

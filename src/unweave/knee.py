@@ -38,5 +38,5 @@ def knee(deviations: Any) -> Knee:
     log_likelihood = -0.5 * d * np.log(variance)
     posterior = np.exp(log_likelihood - log_likelihood.max())
     posterior /= posterior.sum()
-    best = int(posterior.argmax())
+    best = d - 1 - int(posterior[::-1].argmax())  # all of them, where all are equal
     return Knee(best + 1, float(posterior[best]), posterior)

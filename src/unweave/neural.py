@@ -95,7 +95,10 @@ class Neural(Method):
         """Refuse some observations, (n, *shape), that the loss is not made for."""
 
     def conclude(self, data: FactorData) -> None:
-        """Learn from the data what the trained network can tell: set attributes that end in an underscore."""
+        """Learn from the data what the trained network can tell: set attributes that end in an underscore.
+
+        Both are on the CPU then.
+        """
 
     def merit(self) -> float:
         """How good the trained model is, of which the best of several starts is kept."""
@@ -249,6 +252,7 @@ def fit_pack(
     lanes = [start for group in starts for start in group]
     with precise(pack[0]):
         found = train(lanes, data, checkpoint=checkpoint, note=note, report=report)
+    data = data.to("cpu")
     for start, failure in zip(lanes, found, strict=True):
         if failure is None:
             start.conclude(data)

@@ -172,15 +172,10 @@ class FlowMethod(Neural):
         """At most SEEN points with their observations, noise added as in training."""
         points = data.observed(SEEN)
         if points is None:
-            points = data.sample(SEEN, Generator(self.home(data)).manual_seed(self.seed))
+            points = data.sample(SEEN, rng)
         elif len(points) > SEEN:
-            points = points[torch.randperm(len(points), generator=rng)[:SEEN].to(points.device)]
-        return points, self.noisy(data.render(points).float().cpu(), rng)
-
-    def home(self, data: FactorData) -> torch.device:
-        """Where the data are."""
-        first = data.observed(1)
-        return first.device if first is not None else torch.device("cpu")
+            points = points[torch.randperm(len(points), generator=rng)[:SEEN]]
+        return points, self.noisy(data.render(points).float(), rng)
 
     def noisy(self, x: Tensor, rng: Generator) -> Tensor:
         """As in training."""

@@ -74,10 +74,10 @@ class GIN(FlowMethod):
         return c.float() if probable else c[:, data.column(self._factor(data).name)].long()
 
     def _factor(self, data: FactorData) -> Factor:
-        if not self.label:  # says itself what is wrong where there is none
-            labelled(data, 1, Generator(self.found_device()).manual_seed(0))
-        name = self.label or next(f.name for f in data.factors if f.size is not None)
-        return data.factors[data.column(name)]
+        name = self.label or next((f.name for f in data.factors if f.size is not None), None)
+        if name is None:
+            labelled(data, 1, Generator())  # which says what is wrong
+        return data.factors[data.column(str(name))]
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
@@ -239,7 +239,7 @@ class GIN(FlowMethod):
     # Diagnosis --------------------------------------------------------------------------------------------------
 
     def diagnose(self, y: Tensor) -> list[str]:
-        return [self._conditions(), *self._gaps(), *self._splits(), *self._degenerate()]
+        return [self._conditions(), *few(self._gaps()), *few(self._splits()), *self._degenerate()]
 
     def _conditions(self) -> str:
         n, classes = self.n_informative_, len(self.names_)
@@ -287,6 +287,11 @@ class GIN(FlowMethod):
             return []
         text = f"{self.still_} of {len(self.order_)} features are constant: a flow cannot keep volumes along them"
         return [f"{text}, so what it sees there is the added noise (deviation {self.noise:g})."]
+
+
+def few(said: list[str], most: int = 3) -> list[str]:
+    """The first sentences, and how many more there are like them."""
+    return said if len(said) <= most else [*said[:most], f"(And {len(said) - most} more of this kind.)"]
 
 
 def soft(y: Any) -> bool:

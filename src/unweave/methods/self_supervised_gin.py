@@ -17,6 +17,7 @@ from ._flow import FlowMethod
 LEAST = 1e-12  # a variance below this is rounding
 SETS = 1_000  # of copies, that are looked at after training
 MOVED = 3.0  # times the usual deviation within a set, from which on augmentation moves a code
+NAMED = 12  # codes in a sentence
 RANK = 0.03  # of the largest singular value, below which a direction is not one
 
 
@@ -94,10 +95,8 @@ class SelfSupervisedGIN(FlowMethod):
 
     @torch.no_grad()
     def summarise(self, data: FactorData, rng: Generator) -> Tensor:
-        device = self.home(data)
-        plan = self.plan(data, SETS, Generator(device).manual_seed(self.seed))
-        batch = {k: data.render(v).float().cpu() for k, v in plan.views.items()}
-        batch |= {k: v.cpu() for k, v in plan.given.items()} | self.draws(SETS, rng)
+        plan = self.plan(data, SETS, rng)
+        batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | self.draws(SETS, rng)
         copies = self.augmented(batch).reshape(-1, *self.shape_)
         sets = self.outputs(copies).reshape(SETS, self.copies, -1)
         self.set_means_, self.set_deviations_ = sets.mean(1), sets.std(1)  # (sets, features)
@@ -142,7 +141,8 @@ class SelfSupervisedGIN(FlowMethod):
         usual = float(within[self.order_[self.n_informative_ :]].median()) if self.n_informative_ < len(within) else 0.0
         moved = [j + 1 for j, i in enumerate(self.informative_) if float(within[i]) > MOVED * usual]
         still = self.n_informative_ - len(moved)
-        text = f"Augmentation moves {plural(len(moved), 'informative code')} ({', '.join(map(str, moved)) or 'none'})"
+        which = ", ".join(map(str, moved[:NAMED])) + (", ..." if len(moved) > NAMED else "")
+        text = f"Augmentation moves {plural(len(moved), 'informative code')}{f' ({which})' if moved else ''}"
         if not still:
             return f"{text}, all there are."
         return f"{text}; the other {still} are found by the noise alone, which the theorem does not promise."
