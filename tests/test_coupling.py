@@ -155,7 +155,7 @@ def test_a_block_is_freias_block_with_the_same_weights(volume, kind):
     shape = (6,) if kind == "dense" else (6, 4, 4)
     subnet = (dense if kind == "dense" else convolutional)(8)
     block = AffineCoupling(6, subnet, generator(), clamp="soft", volume=volume)
-    peer = (modules.GLOWCouplingBlock if volume == "free" else modules.GINCouplingBlock)
+    peer = modules.GLOWCouplingBlock if volume == "free" else modules.GINCouplingBlock
     # The authors' version of FrEIA clamped by arctan(s / 2); the newest does by arctan(s).
     clamp = {"clamp": 2.0, "clamp_activation": lambda s: 2 / math.pi * torch.atan(s / 2)}
     theirs = peer([shape], subnet_constructor=subnet, **clamp)

@@ -18,8 +18,8 @@ LAWS = {
     "inverse-gaussian": lambda a, s: stats.invgauss(np.exp(2 * s), scale=np.exp(a - 2 * s)),
     "beta": lambda a, s: stats.beta(np.exp(-2 * s) / (1 + np.exp(-a)), np.exp(-2 * s) / (1 + np.exp(a))),
 }
-# How Table 1 of the paper relates a source to the latent variable that found it, y being log, logit, or the value itself:
-# the slope of one y over the other, up to its sign, and whether the line goes through the origin.
+# How Table 1 of the paper relates a source to the latent variable that found it, y being log, logit, or the value
+# itself: the slope of one y over the other, up to its sign, and whether the line goes through the origin.
 RELATIONS = {
     "normal": (None, False),  # z = a w + c
     "log-normal": (None, False),  # log z = a log w + c

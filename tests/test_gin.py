@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 import unweave
-from unweave.data import as_data
+from unweave.arrays import as_data
 from unweave.datasets import GaussianMixture
 from unweave.errors import InputError
 from unweave.figures.flows import centres, recovery, spectra, styles, variable
@@ -190,7 +190,7 @@ def test_the_likeliest_of_several_starts_is_kept_and_reported(tmp_path):
     x, u = blobs(200)
     method = GIN(**SMALL, restarts=3, seed=4).fit(x, u)
     merits = [start["merit"] for start in method.restarts_]
-    assert [start["seed"] for start in method.restarts_][0] == 4 and len(set(merits)) == 3
+    assert method.restarts_[0]["seed"] == 4 and len(set(merits)) == 3
     assert method.merit_ == max(merits) and method.seed == 4
     best = method.restarts_[int(np.argmax(merits))]["seed"]
     alone = GIN(**SMALL, seed=best).fit(x, u)
@@ -328,7 +328,12 @@ def labels_with(name):
         ({}, blobs(60)[0], ["same"] * 60, "one class only"),
         ({}, blobs(60)[0][:, :1], np.arange(60) % 2, r"1 feature\(s\) only"),
         ({}, blobs(60)[0], None, "requires y"),
-        ({"noise": 0.0}, np.c_[blobs(60)[0], np.ones(60)], np.arange(60) % 2, "1 of 5 features are constant.*noise=0.01"),
+        (
+            {"noise": 0.0},
+            np.c_[blobs(60)[0], np.ones(60)],
+            np.arange(60) % 2,
+            "1 of 5 features are constant.*noise=0.01",
+        ),
         ({"latent_dim": 9}, blobs(60)[0], np.arange(60) % 2, "latent_dim=9: observations of 4 numbers"),
         ({"restarts": 0}, blobs(60)[0], np.arange(60) % 2, "restarts=0"),
         ({"network": "conv"}, blobs(60)[0], np.arange(60) % 2, "wants images"),

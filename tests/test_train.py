@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from unweave import InputError, catalog, step
+from unweave.arrays import as_data
 from unweave.checkpoint import Checkpoint
-from unweave.data import as_data
 from unweave.engine import choose
 from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
 from unweave.neural import Lane, Neural, fit_pack

@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from unweave import InputError
-from unweave.data import Factor, Grid, Table, as_data
+from unweave.arrays import as_data
+from unweave.data import Factor, Grid, Table
 from unweave.functional import Normal, covariance, densities, kl_to_standard, stratified, total_correlation, weighted
 from unweave.methods import (
     DIPVAE,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import datasets as datasets
     from . import methods as methods
     from . import metrics as metrics
+    from .arrays import as_data as as_data
     from .catalog import load as load
     from .catalog import scorer as scorer
     from .data import (
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     )
     from .data import (
         Table as Table,
-    )
-    from .data import (
-        as_data as as_data,
     )
     from .dataset import Dataset as Dataset
     from .datasets.faces import GeneratorManifold as GeneratorManifold
@@ -54,7 +52,8 @@ __version__ = "0.1.0"
 # name -> the module it lives in; "" means that the name is itself a module
 _HOME = {
     **dict.fromkeys(("catalog", "datasets", "methods", "metrics"), ""),
-    **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table", "as_data"), "data"),
+    **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table"), "data"),
+    "as_data": "arrays",
     **dict.fromkeys(("Run", "execute", "rows", "sweep"), "study"),
     "Dataset": "dataset",
     "GeneratorManifold": "datasets.faces",

@@ -174,7 +174,7 @@ def _truths(options: Score, codes: Any) -> Any:
 
 def _read_factors(path: Path) -> Any:
     """A file of factors, with their names and kinds."""
-    from .data import as_data
+    from .arrays import as_data
     from .files import read_factors
 
     table = read_factors(path)

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from .arrays import as_data
 from .checks import as_array, check_finite
-from .data import FactorData, as_data
+from .data import FactorData
 from .dataset import Dataset
 from .errors import InputError, plural, unknown
 from .storage import sha256

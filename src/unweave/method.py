@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Generator, Tensor, nn
 
 from . import __version__
+from .arrays import as_data
 from .checks import as_array, as_classes, check_fields, check_finite
-from .data import FactorData, as_data, as_float, in_parts
+from .data import FactorData, as_float, in_parts
 from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab

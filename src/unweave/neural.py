@@ -252,9 +252,5 @@ def fit_pack(
     lanes = [start for group in starts for start in group]
     with precise(pack[0]):
         found = train(lanes, data, checkpoint=checkpoint, note=note, report=report)
-    data = data.to("cpu")
-    for start, failure in zip(lanes, found, strict=True):
-        if failure is None:
-            start.conclude(data)
     each = iter(found)
     return [method.adopt(group, [next(each) for _ in group]) for method, group in zip(pack, starts, strict=True)]

@@ -114,7 +114,12 @@ def train(
         if not alive:
             break
         keeper.keep(parts, done, every, last=done == first.steps)
-    return _finish(engine, pack, nets, window, done)
+    failures = _finish(engine, pack, nets, window, done)
+    home = data.to("cpu")
+    for method, failure in zip(pack, failures, strict=True):
+        if failure is None:
+            method.conclude(home)
+    return failures
 
 
 def seeded(method: Trainable) -> nn.Module:
