@@ -26,6 +26,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/flows.py
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -13,6 +13,7 @@ eight images each, 20 epochs; of its learning rate of 0.03 we take a hundredth, 
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ import torch
 
 from unweave.datasets import EMNIST, MNIST
 from unweave.figures.curves import curves
-from unweave.figures.flows import centres, spectra, styles, variable
+from unweave.figures.flows import MOST_VARIABLES, centres, spectra, styles, variable
 from unweave.figures.style import save
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.storage import write_json
@@ -36,8 +37,8 @@ EXTRA = 2  # variables behind the knee that are drawn too
 class Options:
     """GIN on handwritten digits."""
 
-    out: Path = Path("studies/results/gin_mnist")
-    """where the model, the figures and the numbers go"""
+    out: Path = Path("studies/results")
+    """where a folder for the model, the figures and the numbers goes"""
     data: Literal["mnist", "emnist"] = "mnist"
     """which digits"""
     method: Literal["labels", "self-supervised"] = "labels"
@@ -69,7 +70,7 @@ def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     save(spectra(model, x[:5_000]), out / "spectrum.png")
     save(curves({model.title(): model.history}), out / "curves.png")
     rows = None if isinstance(model, GIN) else centres(model, x[:5_000], u[:5_000])
-    for j in range(min(model.n_informative_ + EXTRA, 24)):
+    for j in range(min(model.n_informative_ + EXTRA, MOST_VARIABLES)):
         save(variable(model, j, rows), out / f"variable-{j + 1:02}.png")
     if isinstance(model, GIN):
         save(styles(model), out / "samples-full.png")
@@ -92,7 +93,7 @@ def main(options: Options) -> None:
     """Train, draw, print."""
     kind = MNIST if options.data == "mnist" else EMNIST
     train, test = kind(split="train").load(), kind(split="test").load()
-    out = options.out.with_name(f"gin_{options.data}{'' if options.method == 'labels' else '_ssl'}")
+    out = options.out / f"gin_{options.data}{'' if options.method == 'labels' else '_ssl'}"
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     model = method(options, len(train)).fit(train)
@@ -108,8 +109,8 @@ def main(options: Options) -> None:
     if isinstance(model, GIN):
         numbers["bits per dimension"] = bits(model, images, labels)
     write_json(out / "numbers.json", numbers)
-    if not (out / "model").exists():
-        model.save(out / "model")
+    shutil.rmtree(out / "model", ignore_errors=True)  # numbers, figures and model are of one training
+    model.save(out / "model")
     for name in ("steps", "seconds", "informative", "confidence", "bits per dimension"):
         say(f"{name}: {numbers.get(name, '-')}")
     say("\n".join(model.diagnosis_))

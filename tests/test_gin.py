@@ -1,5 +1,6 @@
 """GIN and self-supervised GIN: the losses by hand, sources found, what comes after fitting, bad input."""
 
+import re
 import warnings
 
 import numpy as np
@@ -7,18 +8,23 @@ import pytest
 import torch
 from scipy import stats
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 
 import unweave
 from unweave.arrays import as_data
 from unweave.datasets import GaussianMixture
 from unweave.errors import InputError
+from unweave.families import FAMILIES, weights
 from unweave.figures.flows import centres, recovery, spectra, styles, variable
 from unweave.methods import GIN, SelfSupervisedGIN
-from unweave.methods.gin import few, soft
+from unweave.methods import _flow as flow_module
+from unweave.methods._flow import few
+from unweave.methods.gin import soft
+from unweave.methods.self_supervised_gin import ways
 from unweave.metrics import mcc
 from unweave.optimiser import Adam
 
-SMALL = {"blocks": 2, "width": 8, "steps": 20, "batch_size": 60}
+SMALL = {"blocks": 2, "width": 8, "steps": 20, "batch_size": 60, "device": "cpu"}
 
 
 def batch_of(method, data, n):
@@ -66,7 +72,7 @@ def test_the_loss_is_equation_10_with_the_means_and_variances_of_each_class_in_t
     method = GIN(**SMALL)
     net, batch = batch_of(method, as_data(x, u), 60)
     terms = method.loss(net, batch)
-    w = net.flow(batch["x"] + 0.01 * batch["eps"])[0].detach().numpy().astype(np.float64)
+    w = net.flow(method.shaped(batch["x"], batch["eps"]))[0].detach().numpy().astype(np.float64)
     label = batch["r"].argmax(1).numpy()
     nats = np.zeros(60)
     for k in range(3):
@@ -112,15 +118,40 @@ def test_probabilities_of_zero_and_one_are_classes():
     net, batch = batch_of(hard, as_data(x, u), 60)
     other, soft_batch = batch_of(rows, as_data(x, np.eye(3)[u]), 60)
     torch.testing.assert_close(rows.loss(other, soft_batch)["loss"], hard.loss(net, batch)["loss"])
-    assert not hasattr(rows, "levels_") and hard.levels_ == [0, 1, 2]
+    assert rows.soft() and not hard.soft() and hard.levels_ == [0, 1, 2]
+
+
+def test_classes_are_found_from_probabilities_that_mix_them():
+    rng = np.random.default_rng(0)
+    r = rng.dirichlet([0.5, 0.5], 20_000)
+    means, deviations = np.array([[-3.0, 1], [3, 0]]), np.array([[1.0, 0.5], [0.5, 2]])
+    u = (rng.random(20_000) > r[:, 0]).astype(int)  # an observation is of one class, with its probability
+    y = torch.from_numpy(means[u] + deviations[u] * rng.standard_normal((20_000, 2)))
+    p = weights(torch.from_numpy(r))
+    found = FAMILIES["normal"].fit(y, p)
+    torch.testing.assert_close(found.first / found.second, torch.from_numpy(means), atol=0.1, rtol=0)
+    torch.testing.assert_close(found.second.rsqrt(), torch.from_numpy(deviations), atol=0.15, rtol=0)
+    mixed = FAMILIES["normal"].mixed(found, torch.from_numpy(r))
+    middle = np.abs(r[:, 0] - 0.5) < 0.1
+    assert float((mixed.first / mixed.second)[middle, 0].mean()) == pytest.approx(float(y[middle, 0].mean()), abs=0.2)
+    assert float(mixed.second.rsqrt()[middle, 0].mean()) == pytest.approx(float(y[middle, 0].std()), abs=0.2)
 
 
 def test_soft_labels_are_learned_from_and_used_for_sampling():
-    x, u = blobs(300)
-    rows = 0.8 * np.eye(3)[u] + 0.2 / 3
-    method = GIN(**SMALL, latent_dim="all").fit(x, rows)
+    x, u = blobs(900)
+    rows = 0.8 * np.eye(3)[u] + 0.2 * np.random.default_rng(0).dirichlet([1, 1, 1], 900)
+    method = GIN(**SMALL | {"steps": 100}, latent_dim="all").fit(x, rows)
     assert np.isfinite(method.log_prob(x, rows)).all()
-    assert "as many conditions as different rows" in " ".join(method.diagnosis_)
+    assert any("Probabilities vary the coefficients" in text for text in method.diagnosis_)
+    near = GIN(**SMALL | {"steps": 100}, latent_dim="all").fit(x, u)
+    assert method.log_prob(x, np.eye(3)[u]).mean() == pytest.approx(near.log_prob(x, u).mean(), abs=1.0)
+    assert method.sample([0.5, 0.5, 0.0], 4).shape == (4, 4) and method.sample("y2", 4).shape == (4, 4)
+
+
+def test_probabilities_with_another_family_are_refused():
+    x, u = blobs()
+    with pytest.raises(InputError, match="family='normal' or 'log-normal'"):
+        GIN(**SMALL, family="gamma").fit(x, 0.9 * np.eye(3)[u] + 0.1 / 3)
 
 
 def test_learned_statistics_are_parameters_of_the_network():
@@ -146,7 +177,7 @@ def test_copies_of_images_are_transformed_and_the_first_is_not():
     x = np.random.default_rng(0).random((30, 1, 8, 8)).astype(np.float32)
     method = SelfSupervisedGIN(conv_blocks=1, conv_widths=(4,), width=8, copies=4, augment=("translation",))
     _, batch = batch_of(method, as_data(x), 3)
-    moved = method.augmented(batch | {"eps": torch.zeros_like(batch["eps"])}).reshape(3, 4, 64)
+    moved = method.augmented(batch).reshape(3, 4, 64)
     plain = batch["x"].reshape(3, 4, 64)
     torch.testing.assert_close(moved[:, 0], plain[:, 0], atol=1e-6, rtol=0)
     assert float((moved[:, 1:] - plain[:, 1:]).abs().amax((0, 2)).min()) > 0.1
@@ -170,7 +201,22 @@ def test_self_supervised_gin_finds_both_sources_without_labels():
     assert method.latent_dim_ == method.n_informative_ == 2
     assert mcc(c[:, 1:3].numpy(), method.transform(x)) > 0.95
     said = " ".join(method.diagnosis_)
-    assert "vary in 4 of 4 independent ways" in said and "all there are" in said
+    assert "all there are" in said and re.search("copies of an observation differ in [2-4] directions", said)
+
+
+def test_moves_that_are_alike_everywhere_vary_only_the_means_of_the_sets():
+    data = GaussianMixture(points=2_000, noise_dims=2, blocks=0).load()  # not mixed: all sets have the same deviations
+    method = SelfSupervisedGIN(**SMALL | {"steps": 1}, augment=("z1", "z2")).fit(data)
+    assert any("vary in 2 of 4 independent ways: fewer" in text for text in method.diagnosis_)
+
+
+def test_ways_counts_what_varies_between_sets_and_not_chance():
+    rng = torch.Generator().manual_seed(0)
+    noise, centre, scale = (torch.randn(1_000, c, 2, generator=rng) for c in (10, 1, 1))
+    assert ways(noise) == 0
+    assert ways(noise + centre) == 2
+    assert ways(noise + centre[:, :, :1]) == 1  # both means move together
+    assert ways(centre + noise * (0.7 * scale).exp()) == 4
 
 
 def test_the_informative_codes_are_the_first_of_all(fitted):
@@ -245,13 +291,12 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     method, _, x, c = fitted
     u = c[:30, 0].long().numpy()
     moved = method.transfer(x[:30], 2, from_label=u)
-    law, classes = method.law(), method.fitted()
-    before = law.whiten(method.outputs(torch.from_numpy(x[:30])), classes.of(torch.eye(5)[u]))
-    after = law.whiten(method.outputs(torch.from_numpy(moved)), classes.of(torch.eye(5)[[2] * 30]))
+    before = method.law().whiten(method.outputs(torch.from_numpy(x[:30])), method.own(torch.eye(5)[u]))
+    after = method.law().whiten(method.outputs(torch.from_numpy(moved)), method.own(torch.eye(5)[[2] * 30]))
     torch.testing.assert_close(before, after, atol=2e-2, rtol=1e-2)
     np.testing.assert_allclose(method.transfer(x[:30], u, from_label=u), x[:30], atol=1e-3)
     own = method.transfer(x[:30], 2)  # each taken to be of its likeliest class
-    likely = method._likeliest(torch.from_numpy(x[:30])).argmax(1).numpy()
+    likely = np.argmax([method.log_prob(x[:30], k) + np.log(float(method.shares_[k])) for k in range(5)], 0)
     np.testing.assert_allclose(own[likely == u], moved[likely == u], atol=1e-4)
 
 
@@ -294,10 +339,11 @@ def test_figures_refuse_what_they_cannot_show(fitted, digits):
 def told(names, means, deviations):
     """The findings on classes with these means and deviations along two codes."""
     method = GIN()
-    method.names_, method.levels_, method.still_ = names, list(range(len(names))), 0
+    method.names_, method.soft_, method.terms_ = names, False, ["loss", "alone"]
+    method.history_ = torch.zeros(1, 3)
     method.informative_, method.n_informative_, method.order_ = [0, 1], 2, torch.arange(4)
     method.means_, method.deviations_ = torch.tensor(means), torch.tensor(deviations)
-    return " ".join(method.diagnose(torch.zeros(1, 4)))
+    return " ".join(method.diagnose())
 
 
 def test_too_few_classes_a_gap_and_a_split_variable_are_said():
@@ -339,6 +385,9 @@ def labels_with(name):
         ({"network": "conv"}, blobs(60)[0], np.arange(60) % 2, "wants images"),
         ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
         ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
+        ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
+        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardise"),
+        ({"conv_widths": (0,)}, np.random.default_rng(0).random((20, 8, 8)), np.arange(20) % 2, "conv_widths"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(settings, x, y, words):
@@ -351,7 +400,7 @@ def test_bad_input_is_refused_with_a_reason(settings, x, y, words):
     [
         ({"copies": 1}, "copies=1"),
         ({"augment": ("rotation",)}, "rotation move images"),
-        ({"augment": ("z9",)}, "no factor named 'z9'"),
+        ({"augment": ("z9",)}, "no factor named 'z9'.*rotation.*z1"),
         ({"augment": ("z1", "rotation")}, "move images|not both"),
         ({"noise": 0.0}, "all copies of an observation would be the same"),
     ],
@@ -385,6 +434,84 @@ def test_labels_that_were_not_learned_are_refused(fitted):
         method.sample(1, 0)
 
 
+def test_labels_that_fit_takes_are_taken_afterwards_too():
+    x, u = blobs(120)
+    floats = GIN(**SMALL).fit(x, u.astype(float))
+    np.testing.assert_array_equal(floats.log_prob(x, u.astype(float)), floats.log_prob(x, u[:, None]))
+    flags = GIN(**SMALL).fit(x, u > 0)
+    assert flags.sample(True, 2).shape == (2, 4)
+    hot = GIN(**SMALL).fit(x, np.eye(3, dtype=int)[u])
+    assert hot.soft() and len(hot.names_) == 3
+    with pytest.raises(InputError, match="real-valued"):
+        GIN(**SMALL, label="z1").fit(GaussianMixture(points=200).load())
+
+
+def test_bytes_in_a_table_are_the_same_numbers_for_all():
+    x = np.random.default_rng(0).integers(0, 9, (120, 4)).astype(np.uint8)
+    method = GIN(**SMALL).fit(x, np.arange(120) % 3)
+    np.testing.assert_allclose(method.log_prob(x, [0]), method.log_prob(x.astype(np.float64), [0]), rtol=1e-4)
+
+
+def test_a_rare_class_has_its_own_statistics(monkeypatch):
+    monkeypatch.setattr(flow_module, "SEEN", 1_000)
+    x, u = blobs(30_000)
+    x[:20], u[:20] = x[:20] * 0.1 + 50, 7
+    method = GIN(**SMALL).fit(x, u)
+    assert method.names_ == ["0", "1", "2", "7"] and float(method.shares_[3]) == pytest.approx(20 / 30_000)
+    assert np.median(np.abs(method.sample(7, 200).mean(0) - 50)) < 20 and float(method.deviations_[3].min()) > 1e-3
+
+
+def test_deviations_far_from_the_origin_are_not_lost_to_rounding():
+    x, u = blobs(3_000)
+    x = x * 0.05 + 1_000
+    method = GIN(**SMALL | {"steps": 1, "lr": 1e-9}).fit(x, u)  # a permutation
+    wanted = np.sort(np.sqrt(x[u == 1].std(0) ** 2 + 0.01**2))
+    np.testing.assert_allclose(np.sort(method.deviations_[1].numpy()), wanted, rtol=0.05)
+
+
+def test_standardised_features_are_learned_at_their_own_scale():
+    x, u = blobs(300)
+    scale = np.array([1e-3, 1, 1e3, 10], np.float32)
+    plain, scaled = GIN(**SMALL, latent_dim="all"), GIN(**SMALL, latent_dim="all", standardise=True)
+    assert any("drowns them" in text for text in plain.outlook(x * 1e-3, u))
+    assert not any("drowns them" in text for text in scaled.outlook(x * 1e-3, u))
+    scaled.fit(x * scale, u)
+    np.testing.assert_allclose(scaled.inverse_transform(scaled.transform(x * scale)) / scale, x, atol=1e-3)
+    unit = (x / x.std(0)).astype(np.float32)
+    same = GIN(**SMALL, latent_dim="all").fit(unit, u)
+    volume = np.log(x.std(0) * scale).sum()
+    np.testing.assert_allclose(scaled.log_prob(x * scale, u), same.log_prob(unit, u) - volume, rtol=1e-2, atol=0.1)
+
+
+def test_what_can_be_said_before_training():
+    x, u = blobs(100)
+    said = " ".join(GIN(**SMALL).outlook(np.c_[x, np.ones(100)], u))
+    assert "3 classes guarantee 1 informative variable" in said and "1 of 5 features are constant" in said
+    assert "deviations do not tell" in " ".join(GIN(**SMALL, volume="free").outlook(x, u))
+
+
+def test_a_refit_forgets_and_a_failed_fit_leaves_nothing():
+    x, u = blobs(200)
+    method = GIN(**SMALL, restarts=2).fit(x, u)
+    assert any("best of 2 starts" in text for text in method.diagnosis_)
+    method.fit(x, 0.9 * np.eye(3)[u] + 0.1 / 3)
+    assert not hasattr(method, "levels_")
+    with pytest.raises(InputError, match="not finite"):
+        GIN(**SMALL, lr=1e9).fit(x, u)
+    broken = GIN(**SMALL, lr=1e9)
+    with pytest.raises(InputError):
+        broken.fit(x, u)
+    with pytest.raises(NotFittedError):
+        broken.transform(x)
+
+
+def test_codes_outside_of_a_family_are_refused():
+    x, u = blobs(120)
+    method = GIN(**SMALL, family="gamma", latent_dim=2).fit(x, u)
+    with pytest.raises(InputError, match="above 0"):
+        method.inverse_transform(-np.ones((2, 2)))
+
+
 def test_odd_numbers_of_features_work():
     x, u = blobs(100, d=3)
     method = GIN(**SMALL, latent_dim="all").fit(x, u)
@@ -393,6 +520,6 @@ def test_odd_numbers_of_features_work():
 
 def test_soft_labels_are_told_from_real_values_and_classes():
     assert soft(np.full((4, 2), 0.5)) and soft([[0.2, 0.8], [1.0, 0.0]])
-    assert not soft(np.eye(3, dtype=int)) and not soft(np.full((4, 2), 0.6)) and not soft(np.arange(4.0))
+    assert soft(np.eye(3, dtype=int)) and not soft(np.full((4, 2), 0.6)) and not soft(np.arange(4.0))
     with warnings.catch_warnings(), pytest.raises(InputError, match="real-valued"):
         GIN(**SMALL).fit(blobs(60)[0], np.random.default_rng(0).random(60))

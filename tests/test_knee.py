@@ -15,7 +15,7 @@ def spectrum(n, d, low=0.01, high=2.0, jitter=0.2, seed=0):
     return levels * np.exp(jitter * rng.standard_normal(d))
 
 
-@pytest.mark.parametrize(("n", "d"), [(1, 10), (2, 10), (5, 10), (9, 10), (22, 784), (2, 3)])
+@pytest.mark.parametrize(("n", "d"), [(1, 10), (2, 10), (5, 10), (8, 10), (22, 784), (2, 6)])
 def test_two_levels_are_told_apart_and_surely(n, d):
     found = knee(spectrum(n, d))
     assert found.informative == n and found.confidence > 0.95
@@ -25,8 +25,17 @@ def test_a_spectrum_without_a_knee_says_that_it_is_unsure():
     assert knee(np.geomspace(1, 0.01, 50)).confidence < 0.5
 
 
-def test_one_level_has_no_knee():
-    assert knee(np.full(10, 0.3)).informative == 10
+@pytest.mark.parametrize("d", [1, 2, 4, 10, 100, 784])
+def test_one_level_has_no_knee(d):
+    assert knee(np.full(d, 0.3)).informative == d
+    rng = np.random.default_rng(0)
+    found = [knee(np.exp(0.1 * rng.standard_normal(d))) for _ in range(40)]
+    assert np.mean([k.informative == d for k in found]) > 0.5
+    assert np.mean([k.informative < d and k.confidence > 0.9 for k in found]) < 0.1  # it does not claim one
+
+
+def test_two_variables_are_too_few_for_a_knee():
+    assert knee([2.0, 0.01]).informative == 2
 
 
 @pytest.mark.parametrize("bad", [[], [1.0, 0.0], [1.0, np.nan], [1.0, -1.0]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -16,7 +17,10 @@ LIMIT = 2_000  # observations that the range of a code is taken from
 
 @dataclass(kw_only=True)
 class Draw:
-    """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run."""
+    """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run.
+
+    Of a flow also its spectrum, its variables one by one, and samples.
+    """
 
     run: tyro.conf.Positional[Path]
     """run folder, or the folder of a saved method"""
@@ -41,13 +45,15 @@ def draw(args: list[str]) -> None:
             raise InputError(f"the run learned from shape {method.shape_}, {options.data} has shape {loaded.shape}")
         from torch import Generator
 
-        rng = Generator().manual_seed(options.seed)
+        points = loaded.sample(LIMIT, Generator().manual_seed(options.seed))
         notify("drawing")
-        made = _draw(method, loaded.render(loaded.sample(LIMIT, rng)).float().numpy(force=True), options.out)
+        x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
+        labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
+        made = _draw(method, x, labels, options.out)
     say("\n".join(str(path) for path in made))
 
 
-def _draw(method: object, x: object, out: Path) -> list[Path]:
+def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
     """Every figure that the method allows."""
     import numpy as np
 
@@ -69,6 +75,8 @@ def _draw(method: object, x: object, out: Path) -> list[Path]:
         figures["traversals"] = traversals(method, x)
         figures["reconstructions"] = reconstructions(method, x[:10])
         figures["interpolation"] = interpolation(method, x[0], x[1])
+    if hasattr(method, "spectrum_"):
+        figures |= _of_flow(method, x, labels)
     if not figures:
         raise InputError(f"{type(method).__name__} has neither a decoder for images nor a history: nothing to draw")
     made = []
@@ -78,3 +86,19 @@ def _draw(method: object, x: object, out: Path) -> list[Path]:
     if "traversals" in figures:
         made.append(animation(method, x, out / "traversals.gif"))
     return made
+
+
+def _of_flow(method: Any, x: Any, labels: Any) -> dict[str, Any]:
+    """The spectrum; of images each variable, and samples where there are classes."""
+    from .figures.flows import MOST_VARIABLES, centres, spectra, styles, variable
+
+    figures = {"spectrum": spectra(method, x)}
+    classes = hasattr(method, "means_")
+    if len(method.shape_) in (2, 3) and (classes or labels is not None):
+        rows = None if classes else centres(method, x, labels)
+        for j in range(min(method.n_informative_, MOST_VARIABLES)):
+            figures[f"variable-{j + 1:02}"] = variable(method, j, rows)
+    if len(method.shape_) in (2, 3) and classes:
+        figures["samples"] = styles(method)
+        figures["samples-informative"] = styles(method, temperature=0.8, informative=True)
+    return figures

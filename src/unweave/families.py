@@ -3,8 +3,8 @@
 GIN (Sorrenson et al., 2020), Eq. 1 and Table 1: log p(w | u) = log Q(w) + T1(w) l1(u) + T2(w) l2(u) - log Z(u). A flow
 gives real numbers y; families on a half-line or an interval live on w = exp(y) or w = sigmoid(y).
 
-The two `Coefficients` of a family are such that l1 and l2 are linear in them. So a label that is a row of
-probabilities r has the coefficients sum_k r_k c_k: conditions in between, as many as there are rows.
+A label may be a row of class probabilities r. Then the moments of a normal latent variable are those of the mixture of
+the classes with these weights: linear in r, so that regression on r finds them, while l1 and l2 are not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from .errors import InputError
+
 LEAST = 1e-12  # a variance below this is rounding
+RIDGE = 1e-4  # of one observation: what keeps the regression on probabilities from dividing by zero
 FamilyName = Literal["normal", "log-normal", "inverse-gaussian", "gamma", "inverse-gamma", "beta"]
 
 
@@ -29,10 +32,18 @@ class Coefficients(NamedTuple):
     second: Tensor
 
     def of(self, r: Tensor) -> Coefficients:
-        """Those of observations with class probabilities r, (n, classes) -> (n, d); in full precision, without products
-        of matrices.
-        """
-        return Coefficients(*((r[:, :, None] * c).sum(1) for c in self))
+        """Those of observations of classes r, ones among zeros, (n, classes) -> (n, d)."""
+        return Coefficients(*((r[:, :, None] * c).sum(1) for c in self))  # a product of matrices would round them
+
+
+def weights(r: Tensor) -> Tensor:
+    """With which observations of class probabilities r, (..., n, classes), make the statistics of each class.
+
+    Sums over n with these weights are the regression on r: for classes, which are ones among zeros, the means.
+    """
+    gram = r.mT @ r + RIDGE * torch.eye(r.shape[-1], device=r.device, dtype=r.dtype)
+    found = torch.linalg.solve(gram.double(), r.mT.double()).mT.to(r)
+    return found / found.sum(-2, keepdim=True)
 
 
 class Family(ABC):
@@ -48,7 +59,7 @@ class Family(ABC):
 
     @abstractmethod
     def fit(self, y: Tensor, p: Tensor) -> Coefficients:
-        """What outputs (n, d), weighed by p (n, classes) whose columns sum to one, say of each class."""
+        """What outputs (n, d), weighed by p (n, classes) whose columns sum to one, say of each class; see `weights`."""
 
     @abstractmethod
     def log_prob(self, y: Tensor, c: Coefficients) -> Tensor:
@@ -57,6 +68,10 @@ class Family(ABC):
     @abstractmethod
     def learned(self, location: Tensor, spread: Tensor) -> Coefficients:
         """Of which y lies around a location, with about exp(spread) as its deviation."""
+
+    def mixed(self, c: Coefficients, r: Tensor) -> Coefficients:
+        """Those of observations with class probabilities r, (n, classes) -> (n, d)."""
+        raise InputError(f"{type(self).__name__}: labels that are probabilities want family='normal' or 'log-normal'")
 
     @abstractmethod
     def _law(self, c: Coefficients) -> Any:
@@ -86,9 +101,13 @@ class Normal(Family):
         return w
 
     def fit(self, y: Tensor, p: Tensor) -> Coefficients:
-        """By likelihood: GIN, Eqs. 11 and 12."""
+        """By likelihood: GIN, Eqs. 11 and 12. A regression, whose weights have signs, may give a variance below zero:
+        a class then has a tenth of the usual one.
+        """
         mean = _mean(y, p)
-        precision = 1 / _mean((y[:, None] - mean).square(), p).clamp(min=LEAST)
+        variance = _mean((y[:, None] - mean).square(), p)
+        least = 0.1 * variance.clamp(min=0).mean(0) * (p < 0).any() + LEAST
+        precision = 1 / torch.maximum(variance, least)
         return Coefficients(mean * precision, precision)
 
     def log_prob(self, y: Tensor, c: Coefficients) -> Tensor:
@@ -99,6 +118,13 @@ class Normal(Family):
         """Mean and log-deviation."""
         precision = (-2 * spread).exp()
         return Coefficients(location * precision, precision)
+
+    def mixed(self, c: Coefficients, r: Tensor) -> Coefficients:
+        """By the mean and the variance of the mixture."""
+        means, variances = c.first / c.second, 1 / c.second
+        mean = (r[:, :, None] * means).sum(1)
+        variance = (r[:, :, None] * (variances + (means - mean[:, None]).square())).sum(1).clamp(min=LEAST)
+        return Coefficients(mean / variance, 1 / variance)
 
     def _law(self, c: Coefficients) -> Any:
         a, b = _arrays(c)
@@ -140,6 +166,10 @@ class LogNormal(_Positive):
     def learned(self, location: Tensor, spread: Tensor) -> Coefficients:
         """Mean and log-deviation of y."""
         return NORMAL.learned(location, spread)
+
+    def mixed(self, c: Coefficients, r: Tensor) -> Coefficients:
+        """Those of y."""
+        return NORMAL.mixed(c, r)
 
     def _law(self, c: Coefficients) -> Any:
         a, b = _arrays(c)

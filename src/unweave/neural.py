@@ -144,8 +144,15 @@ class Neural(Method):
         best = max(fine, key=lambda start: start.merit(), default=starts[0])
         if best is not self:
             merits = [start.merit() if start in fine else None for start in starts]
+            self.forget()
             self.__dict__.update({k: v for k, v in vars(best).items() if k.endswith("_")})
             self.restarts_ = [{"seed": start.seed, "merit": m} for start, m in zip(starts, merits, strict=True)]
+            known = sorted((m for m in merits if m is not None), reverse=True)
+            told = f"The best of {len(starts)} starts was kept: {known[0]:.4g}" if known else "No start was any good"
+            others = f", the others from {known[1]:.4g} down to {known[-1]:.4g}" if len(known) > 1 else ""
+            self.diagnosis_ = [*getattr(best, "diagnosis_", []), f"{told}{others}."]
+        if not fine:
+            self.forget()  # what is left of a failed training is not a model
         return None if fine else failures[0]
 
     @final

@@ -137,7 +137,8 @@ def packs(runs: Iterable[Run]) -> list[list[Run]]:
         method = run.method
         signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
         groups.setdefault(signature, []).append(run)
-    return [group[i : i + MOST_IN_PACK] for group in groups.values() for i in range(0, len(group), MOST_IN_PACK)]
+    at_once = {key: max(1, MOST_IN_PACK // getattr(group[0].method, "restarts", 1)) for key, group in groups.items()}
+    return [group[i : i + at_once[k]] for k, group in groups.items() for i in range(0, len(group), at_once[k])]
 
 
 def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:

@@ -21,6 +21,7 @@ from .traversal import grid
 SHOWN = 4_000  # points of a scatter plot
 RANGE = 2.0  # deviations to both sides that a variable runs through
 STEPS = 9  # images in a row
+MOST_VARIABLES = 24  # that are drawn one by one
 
 
 def recovery(method: Any, data: FactorData) -> Figure:
@@ -129,6 +130,8 @@ def _classes(method: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 def styles(method: Any, *, rows: int = 8, temperature: float = 1.0, informative: bool = False, seed: int = 0) -> Figure:
     """GIN, Figure 9: a class in each column; each row has one style, the same whitened variables."""
+    if len(method.shape_) not in (2, 3):
+        raise InputError(f"observations of shape {method.shape_}: only images can be shown")
     each = [
         method.sample(name, rows, temperature=temperature, informative=informative, seed=seed) for name in method.names_
     ]
