@@ -70,8 +70,10 @@ def spectra(method: Any, X: np.ndarray) -> Figure:
 def _spectrum(axis: Axes, method: Any, *, most: int | None = None) -> None:
     s, n = method.spectrum_[:most], method.n_informative_
     axis.semilogy(range(1, len(s) + 1), s, "o", color="black", ms=4 if len(s) < 100 else 2, label="found")
-    axis.axvline(n + 0.5, color="0.5", ls=":")
-    axis.set_title(f"{n} informative ({method.confidence_:.0%} sure)")
+    if n < len(method.spectrum_):
+        axis.axvline(n + 0.5, color="0.5", ls=":")
+    told = f"{n} informative" if n < len(method.spectrum_) else "no knee"
+    axis.set_title(f"{told} ({method.confidence_:.0%} sure)")
     axis.set_xlabel("variable")
     axis.set_ylabel("deviation")
 

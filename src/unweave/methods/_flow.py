@@ -139,7 +139,8 @@ class FlowMethod(Neural):
             raise InputError(f"{text}: set noise=0.01, which gives them some")
         if self.standardise:
             self.scale_ = torch.where(still, 1.0, deviation.clamp(min=1e-12)).reshape(self.shape_)
-        self.outlook_ = self._outlook(torch.ones_like(deviation) if self.standardise else deviation, still)
+        self.lasting_ = self._outlook(torch.ones_like(deviation) if self.standardise else deviation, still)
+        self.outlook_ = list(self.lasting_)  # and what training will say better
 
     def _rng(self) -> Generator:
         return Generator(self.found_device()).manual_seed(0)
@@ -198,7 +199,7 @@ class FlowMethod(Neural):
         self.middle_ = y.mean(0)
         words = {"auto": found.informative, "all": len(self.order_)}
         self.latent_dim_ = words[self.latent_dim] if isinstance(self.latent_dim, str) else self.latent_dim
-        self.diagnosis_ = [self._knee_in_words(), *self.diagnose(), *self.outlook_]
+        self.diagnosis_ = [self._knee_in_words(), *self.diagnose(), *self.lasting_]
 
     def found(self, y: Tensor) -> Knee:
         """How many outputs (n, features) are informative."""
