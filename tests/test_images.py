@@ -256,6 +256,7 @@ def test_the_real_mnist_is_whole(real_data):
         (gzip.compress(b"\0\0\x08\x01\0\0\0\x09abcd"), "promises .* and holds 4 values"),
         (gzip.compress(b"\0\0\x08\x01\0\0\0\x04abcd")[:-4], "not a whole IDX file"),
     ],
+    ids=["no gzip", "another type", "too short", "cut off"],  # the bytes hold the time, and workers compare names
 )
 def test_bad_idx_files_are_refused(pretend, content, text):
     pretend(MNIST, {"train-images-idx3-ubyte.gz": content, "train-labels-idx1-ubyte.gz": idx(np.zeros(4, np.uint8))})
