@@ -183,8 +183,13 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
 
 
 SLOW = """
+import signal
 import time
 from unweave import Method
+
+# A process that was started in the background is deaf to Ctrl-C, as are its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Slow(Method):
     '''Takes its time.'''
