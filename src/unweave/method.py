@@ -90,21 +90,24 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
         y holds labels for the methods that need some; the others ignore it.
         """
+        data = self.given(X, y)
+        self.get_ready(data)
+        self.learn(data)
+        return self
+
+    @final
+    def given(self, X: Any, y: Any = None) -> FactorData:
+        """What `fit` was passed, as data."""
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
             self.__dict__.pop("feature_names_in_", None)
-        else:
-            check_fields(self)
-            if y is None and self.needs_y():
-                name = type(self).__name__
-                raise InputError(
-                    f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}"
-                )
-            X = as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
-        self.get_ready(X)
-        self.learn(X)
-        return self
+            return X
+        check_fields(self)
+        if y is None and self.needs_y():
+            name = type(self).__name__
+            raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
+        return as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
 
     @final
     def get_ready(self, data: FactorData) -> None:

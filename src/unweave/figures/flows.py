@@ -10,6 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import PCA
 from torch import Generator
 
 from ..data import FactorData
@@ -43,7 +44,9 @@ def recovery(method: Any, data: FactorData) -> Figure:
     figure, axes = panels(4)
     names = [data.factors[j].name for j in wanted]
     _scatter(axes[0], truth, colours, "ground truth", names)
-    _scatter(axes[1], _projected(x.flatten(1).double().numpy()), colours, "observed", ["first axis", "second axis"])
+    _scatter(
+        axes[1], PCA(2).fit_transform(x.flatten(1).double().numpy()), colours, "observed", ["first axis", "second axis"]
+    )
     labels = [f"code {order[0] + 1}", f"code {order[1] + 1}"]
     _scatter(axes[2], codes, colours, f"reconstruction: MCC {score:.3f}", labels)
     _spectrum(axes[3], method)
@@ -83,11 +86,6 @@ def _scatter(axis: Axes, points: np.ndarray, colours: Any, title: str, names: li
     axis.set_title(title)
     axis.set_xlabel(names[0])
     axis.set_ylabel(names[1])
-
-
-def _projected(x: np.ndarray) -> np.ndarray:
-    centred = x - x.mean(0)
-    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
 
 
 def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]] | None = None) -> Figure:

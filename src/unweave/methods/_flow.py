@@ -10,11 +10,10 @@ from typing import Any, Literal, final
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from torch import Generator, Tensor, nn
 
-from ..arrays import as_data
 from ..data import FactorData, as_float, in_parts
-from ..dataset import Dataset
 from ..errors import InputError
 from ..knee import Knee, knee
 from ..neural import Lane, Neural
@@ -177,11 +176,9 @@ class FlowMethod(Neural):
     @final
     def outlook(self, X: Any, y: Any = None) -> list[str]:
         """What can be said of identifiability before any training, in sentences."""
-        data = X.load() if isinstance(X, Dataset) else X
-        if not isinstance(data, FactorData):
-            data = as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
         look = copy.copy(self)
         look.device = "cpu"
+        data = look.given(X, y)
         look.get_ready(data)
         look.forget()
         look.prepare(data.to("cpu"))
@@ -262,4 +259,4 @@ class FlowMethod(Neural):
     def spectrum_of_pca(self, X: np.ndarray) -> np.ndarray:
         """The deviations along the principal axes of observations, for comparison."""
         x = self.shaped(as_float(torch.from_numpy(np.array(X))).float()).flatten(1).double().numpy()
-        return np.linalg.svd(x - x.mean(0), compute_uv=False) / np.sqrt(max(1, len(x) - 1))
+        return np.sqrt(PCA().fit(x).explained_variance_)

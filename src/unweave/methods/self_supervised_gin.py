@@ -106,7 +106,7 @@ class SelfSupervisedGIN(FlowMethod):
 
     @torch.no_grad()
     def summarise(self, data: FactorData, rng: Generator) -> Tensor:
-        x, eps = self._copies(data, rng)
+        x, eps = self._copies(data, max(100, min(SETS, MOST_COPIED // self.copies // prod(self.shape_))), rng)
         sets = self.outputs_and_volume(x, eps)[:, :-1].reshape(-1, self.copies, prod(self.shape_))
         y = self.outputs_with_noise(data, self.some(data, rng), rng)[:, :-1]
         chosen = y.std(0).argsort(descending=True)[: self.found(y).informative]
@@ -114,14 +114,11 @@ class SelfSupervisedGIN(FlowMethod):
         self.within_ = sets.std(1).median(0).values  # the usual deviation within a set, (features,)
         return y
 
-    def _copies(self, data: FactorData, rng: Generator) -> tuple[Tensor, Tensor]:
+    def _copies(self, data: FactorData, sets: int, rng: Generator) -> tuple[Tensor, Tensor]:
         """Some sets of copies, (sets * copies, *shape), and noise for them."""
-        plan = self.plan(data, self._sets(), rng)
+        plan = self.plan(data, sets, rng)
         views = {k: data.render(v).float() for k, v in plan.views.items()}
-        return self.augmented(views | plan.given), self.draws(self._sets(), rng)["eps"]
-
-    def _sets(self) -> int:
-        return max(100, min(SETS, MOST_COPIED // self.copies // prod(self.shape_)))
+        return self.augmented(views | plan.given), self.draws(sets, rng)["eps"]
 
     def encode(self, x: Tensor) -> Tensor:
         return self.outputs(x)[:, self.order_[: self.latent_dim_]]
@@ -133,10 +130,10 @@ class SelfSupervisedGIN(FlowMethod):
 
     def _moves(self, data: FactorData) -> str:
         """Before training: in how many directions the copies of an observation differ, beyond the noise."""
-        x, eps = self._copies(data, Generator().manual_seed(0))
-        sets = self.shaped(x).flatten(1).reshape(-1, self.copies, prod(self.shape_))[:LOOKED_AT].double()
+        x, _ = self._copies(data, LOOKED_AT, Generator().manual_seed(0))
+        sets = self.shaped(x).flatten(1).reshape(-1, self.copies, prod(self.shape_)).double()
         values = torch.linalg.svdvals(sets - sets.mean(1, keepdim=True))  # (sets, copies or features)
-        least = max(float(self.noise), 1e-6) * float(eps.std()) * self.copies**0.5
+        least = max(float(self.noise), 1e-6) * self.copies**0.5
         count = int((values > MOVED * least).sum(1).double().median())
         most = min(self.copies - 1, sets.shape[2])
         text = f"The copies of an observation differ in {plural(count, 'direction')} more than by the noise"
