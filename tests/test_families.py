@@ -88,7 +88,7 @@ def test_a_class_has_its_own_coefficients(name):
 def sources(name, n=5_000, classes=5, seed=1):
     """Two sources of a family given the class, and two dimensions of noise, mixed: y, u, x."""
     rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    # So wide that 5,000 points tell the slope, the weakest part of the relation: of the inverse Gaussian other draws gave
+    # So wide that 5,000 points tell the slope, the weakest part of the relation: other draws of inverse Gaussians gave
     # 0.86 to 1.14, and narrower ones, which look normal, up to 1.35.
     widest = {"beta": 0.6, "inverse-gaussian": 2.4}.get(name, 1.0)
     location = torch.from_numpy(rng.uniform(-1.2, 1.2, (classes, 2)))
