@@ -75,14 +75,15 @@ def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     if isinstance(model, GIN):
         save(styles(model), out / "samples-full.png")
         save(styles(model, temperature=0.8, informative=True), out / "samples-reduced.png")
-        transfers(model, x[:10], out)
+        transfers(model, x[:10], u[:10], out)
 
 
-def transfers(model: GIN, x: np.ndarray, out: Path) -> None:
+def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     """Ten digits in the styles that they have, as every class."""
     from unweave.figures.traversal import grid
 
-    rows = [np.concatenate([x[[i]], *(model.transfer(x[[i]], k) for k in model.names_)]) for i in range(len(x))]
+    every = [model.transfer(x, k, from_label=u, informative=True) for k in model.names_]
+    rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)
     save(
         grid([(f"digit {i + 1}", np.clip(r, 0, 1)) for i, r in enumerate(rows)], "observed, then as each class"),
         out / "transfer.png",

@@ -19,7 +19,7 @@ from unweave.figures.flows import centres, recovery, spectra, styles, variable
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.methods import _flow as flow_module
 from unweave.methods._flow import few
-from unweave.methods.gin import soft
+from unweave.methods.gin import gaps, soft
 from unweave.methods.self_supervised_gin import ways
 from unweave.metrics import mcc
 from unweave.optimiser import Adam
@@ -298,8 +298,13 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     torch.testing.assert_close(before, after, atol=2e-2, rtol=1e-2)
     np.testing.assert_allclose(method.transfer(x[:30], u, from_label=u), x[:30], atol=1e-3)
     own = method.transfer(x[:30], 2)  # each taken to be of its likeliest class
-    likely = np.argmax([method.log_prob(x[:30], k) + np.log(float(method.shares_[k])) for k in range(5)], 0)
+    seen = x[:30] + method.noise * torch.randn(30, 5, generator=torch.Generator().manual_seed(0)).numpy()
+    likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.shares_[k])) for k in range(5)], 0)
     np.testing.assert_allclose(own[likely == u], moved[likely == u], atol=1e-4)
+    usual = method.transfer(x[:30], 2, from_label=u, informative=True)
+    kept = method.law().whiten(method.outputs(torch.from_numpy(usual)), method.own(torch.eye(5)[[2] * 30]))
+    torch.testing.assert_close(kept[:, method.informative_], before[:, method.informative_], atol=2e-2, rtol=1e-2)
+    assert kept[:, method.order_[method.n_informative_ :]].abs().max() < 0.05
 
 
 def test_images_go_through_convolutions_and_back(digits):
@@ -490,6 +495,23 @@ def test_what_can_be_said_before_training():
     said = " ".join(GIN(**SMALL).outlook(np.c_[x, np.ones(100)], u))
     assert "3 classes guarantee 1 informative variable" in said and "1 of 5 features are constant" in said
     assert "deviations do not tell" in " ".join(GIN(**SMALL, volume="free").outlook(x, u))
+
+
+def test_classes_that_nothing_connects_are_named_before_training():
+    rng = np.random.default_rng(0)
+    u = np.arange(600) % 3
+    x = rng.standard_normal((600, 4)) + np.array([0.0, 1.0, 2.0])[u, None]
+    assert "Classes overlap along each of the first 4 principal directions." in GIN(**SMALL).outlook(x, u)
+    x[u == 2] += 20
+    apart = [text for text in GIN(**SMALL).outlook(x, u) if "Nothing lies between" in text]
+    assert len(apart) == 1 and "'2'" in apart[0] and "principal direction 1 " in apart[0]
+
+
+def test_gaps_are_where_no_class_reaches():
+    means, names = torch.tensor([0.0, 10.0, 5.0]), ["a", "b", "c"]
+    assert gaps(means, torch.tensor([1.0, 1.0, 1.0]), names) == []  # 3 deviations and no more
+    assert gaps(means, torch.tensor([1.0, 0.5, 1.0]), names) == [("c", "b")]
+    assert gaps(means, torch.tensor([20.0, 0.5, 1.0]), names) == []  # the first class reaches over all others
 
 
 def test_a_refit_forgets_and_a_failed_fit_leaves_nothing():

@@ -253,7 +253,11 @@ class FlowMethod(Neural):
         points = data.observed(sys.maxsize)
         if points is None:
             return data.sample(most, rng)
-        return points if len(points) <= most else points[torch.randperm(len(points), generator=rng)[:most]]
+        return (
+            points
+            if len(points) <= most
+            else points[torch.randperm(len(points), generator=rng, device=rng.device)[:most]]
+        )
 
     @final
     def spectrum_of_pca(self, X: np.ndarray) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Literal, final
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
@@ -19,6 +21,7 @@ from ._flow import FlowMethod, few
 
 COUNTED = 100_000  # labels that classes are found in, where the data have no end
 FILLED = 1_000  # observations of a class that statistics after training are made of, if the data have them
+PRINCIPAL = 10  # directions along which classes are compared before training
 APART = 3.0  # deviations between two neighbouring classes from which on nothing fills the gap between them
 ALONE = 0.2  # of the larger deviation, below which a class does not vary along a code
 POSITIVE = 20.0  # the largest |x| that a family on a half-line can start from, its variables being exponentials
@@ -71,6 +74,25 @@ class GIN(FlowMethod):
         most = (len(self.names_) - 1) // 2
         text = f"{len(self.names_)} classes guarantee {plural(most, 'informative variable')}"
         self.outlook_.append("Labels are probabilities." if self.soft() else f"{text} (2 n + 1 conditions for n).")
+        self.outlook_ += [] if self.soft() else self._overlap(data)
+
+    def _overlap(self, data: FactorData) -> list[str]:
+        """Whether the classes overlap along the directions in which the observations vary most."""
+        points = self.some(data, self._rng())
+        x, r = data.render(points).float().flatten(1).cpu(), self.conditions(data, points).cpu()
+        seen = [k for k in range(len(self.names_)) if r[:, k].sum() >= 2]  # a rare class may not be among them
+        count = min(PRINCIPAL, *x.shape)
+        z = torch.from_numpy(PCA(count, svd_solver="randomized", random_state=0).fit_transform(x))
+        own = [z[r[:, k] > 0] for k in seen]
+        means, deviations = torch.stack([w.mean(0) for w in own]), torch.stack([w.std(0) for w in own])
+        names = [self.names_[k] for k in seen]
+        empty = [
+            f"Nothing lies between classes {a!r} and {b!r} along principal direction {j + 1} of the observations: a "
+            "flow may bend there as it likes."
+            for j in range(count)
+            for a, b in gaps(means[:, j], deviations[:, j], names)
+        ]
+        return few(empty) or [f"Classes overlap along each of the first {plural(count, 'principal direction')}."]
 
     def soft(self) -> bool:
         """Whether the labels are probabilities."""
@@ -218,7 +240,10 @@ class GIN(FlowMethod):
 
     @torch.no_grad()
     def log_prob(self, X: Any, y: Any = None) -> np.ndarray:
-        """Log-density of observations given their labels, in nats, (n,); without labels, that of the mixture."""
+        """Log-density of observations given their labels, in nats, (n,); without labels, that of the mixture.
+
+        It is the density of observations with the noise that training adds: to clean ones add it yourself.
+        """
         x = self._observed(X)
         outputs = self.outputs_and_volume(x)
         if y is not None:
@@ -249,17 +274,25 @@ class GIN(FlowMethod):
         return self.pixels(self.law().colour(e, self.own(self._rows(label, n)))).numpy()
 
     @torch.no_grad()
-    def transfer(self, X: Any, to_label: Any, *, from_label: Any = None) -> np.ndarray:
+    def transfer(self, X: Any, to_label: Any, *, from_label: Any = None, informative: bool = False) -> np.ndarray:
         """The same styles in another class: each variable keeps its place among those of its class.
 
-        Without `from_label` each observation is taken to be of its likeliest class.
+        Without `from_label` each observation is taken to be of its likeliest class. With `informative`, the other
+        variables take the means of the new class, which for images is what to look at: where an old class hardly
+        varies and the new one does, hundreds of small oddities would grow large.
         """
         x = self._observed(X)
         outputs = self.outputs_and_volume(x)
-        likeliest = torch.eye(len(self.names_))[self._joint(outputs).argmax(1)]
-        old = likeliest if from_label is None else self._rows(from_label, len(x))
+        old = self._likeliest(x) if from_label is None else self._rows(from_label, len(x))
         e = self.law().whiten(outputs[:, :-1], self.own(old))
+        if informative:
+            e[:, self.order_[self.n_informative_ :]] = 0
         return self.pixels(self.law().colour(e, self.own(self._rows(to_label, len(x))))).numpy()
+
+    def _likeliest(self, x: Tensor) -> Tensor:
+        """The likeliest class of each observation, one among zeros, (n, classes)."""
+        eps = torch.randn(x.shape, generator=Generator().manual_seed(0))  # the densities are of noisy observations
+        return torch.eye(len(self.names_))[self._joint(self.outputs_and_volume(x, eps)).argmax(1)]
 
     def _observed(self, X: Any) -> Tensor:
         check_is_fitted(self)
@@ -315,17 +348,11 @@ class GIN(FlowMethod):
 
     def _gaps(self) -> list[str]:
         """Classes that nothing connects along a code: then the code may be two variables, or one of two."""
-        said = []
-        for j, i in enumerate(self.informative_):
-            order = self.means_[:, i].argsort()
-            mean, deviation = self.means_[order, i], self.deviations_[order, i]
-            reach = (mean + deviation).cummax(0).values[:-1]  # how far the classes before reach
-            gap = (mean[1:] - deviation[1:] - reach) / torch.maximum(deviation[1:], deviation[:-1]).clamp(min=1e-9)
-            for k in (gap > APART).nonzero()[:, 0].tolist():
-                a, b = self.names_[order[k]], self.names_[order[k + 1]]
-                text = f"Nothing lies between classes {a!r} and {b!r} along code {j + 1}"
-                said.append(f"{text}: what they share there is a guess.")
-        return said
+        return [
+            f"Nothing lies between classes {a!r} and {b!r} along code {j + 1}: what they share there is a guess."
+            for j, i in enumerate(self.informative_)
+            for a, b in gaps(self.means_[:, i], self.deviations_[:, i], self.names_)
+        ]
 
     def _splits(self) -> list[str]:
         """Pairs of codes of which no class varies along both: one variable, taken for two."""
@@ -346,6 +373,15 @@ class GIN(FlowMethod):
             return []
         text = f"{share:.0%} of the observations did not count, being alone with their class in a batch"
         return [f"{text}: raise batch_size, or leave rare classes out."]
+
+
+def gaps(means: Tensor, deviations: Tensor, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Neighbouring classes, of those with these means and deviations along a line, that nothing connects."""
+    order = means.argsort()
+    mean, deviation = means[order], deviations[order]
+    reach = (mean + deviation).cummax(0).values[:-1]  # how far the classes before reach
+    gap = (mean[1:] - deviation[1:] - reach) / torch.maximum(deviation[1:], deviation[:-1]).clamp(min=1e-9)
+    return [(names[order[k]], names[order[k + 1]]) for k in (gap > APART).nonzero()[:, 0].tolist()]
 
 
 def soft(y: Any) -> bool:
