@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 
 class Normal(NamedTuple):
@@ -89,3 +90,8 @@ def off_identity(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | 
 def shuffled(z: Tensor, order: Tensor) -> Tensor:
     """Each column in an order of its own, (b, d) both: as if from the marginals; Kim and Mnih (2018), Alg. 1."""
     return z.gather(0, order)
+
+
+def frozen(net: Any, x: Tensor) -> Tensor:
+    """What a network says, with no gradient to its own weights."""
+    return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))

@@ -40,12 +40,13 @@ class Autoencoding(Neural):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         return self.coder(shape, self.latent_dim)
 
-    def coder(self, shape: tuple[int, ...], out: int) -> Coder:
-        """Encoder with so many outputs, and decoder."""
+    def coder(self, shape: tuple[int, ...], out: int, latent: int | None = None) -> Coder:
+        """Encoder with so many outputs, and decoder of so many codes, `latent_dim` unless you say how many."""
+        latent = self.latent_dim if latent is None else latent
         if min((*self.widths, *self.hidden, *self.layers), default=1) < 1:
             raise InputError("widths, hidden and layers: a layer needs at least one unit")
         if len(shape) == 2 and self.network != "mlp":  # grey images without an axis for it
-            inner = self.coder((1, *shape), out)
+            inner = self.coder((1, *shape), out, latent)
             return Coder(
                 nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner.encoder),
                 nn.Sequential(inner.decoder, nn.Flatten(1, 2)),
@@ -54,12 +55,20 @@ class Autoencoding(Neural):
             if not self.widths:
                 raise InputError("widths=(): a convolutional network needs at least one convolution")
             encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden)
-            decoder = conv_decoder(self.latent_dim, shape, widths=self.widths[::-1], hidden=self.hidden[::-1])
+            decoder = conv_decoder(latent, shape, widths=self.widths[::-1], hidden=self.hidden[::-1])
             return Coder(encoder, decoder)
         features = prod(shape)
         encoder = nn.Sequential(nn.Flatten(), mlp(features, *self.layers, out))
-        decoder = nn.Sequential(mlp(self.latent_dim, *self.layers[::-1], features), nn.Unflatten(1, shape))
+        decoder = nn.Sequential(mlp(latent, *self.layers[::-1], features), nn.Unflatten(1, shape))
         return Coder(encoder, decoder)
+
+    def judge(self, shape: tuple[int, ...], hidden: tuple[int, ...]) -> nn.Module:
+        """A number for an observation, (n, *shape) -> (n, 1), by the encoder's convolutions and layers of its own."""
+        if len(shape) == 2 and self.network != "mlp":
+            return nn.Sequential(nn.Unflatten(1, (1, shape[0])), self.judge((1, *shape), hidden))
+        if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
+            return conv_encoder(shape, 1, widths=self.widths, hidden=hidden)
+        return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, 1))
 
     def bernoulli(self) -> bool:
         """Whether pixels are probabilities."""

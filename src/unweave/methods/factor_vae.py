@@ -6,11 +6,10 @@ from typing import Any, final
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.func import functional_call
 from torch.nn import functional as F
 
 from ..data import FactorData
-from ..functional import Normal, shuffled
+from ..functional import Normal, frozen, shuffled
 from ..neural import Lane
 from ..nn.mlp import mlp
 from ..optimiser import Adam
@@ -57,8 +56,3 @@ class FactorVAE(PenalisedVAE):
         tc = frozen(net.critic, z).mean()
         belief = 0.5 * (F.softplus(-net.critic(z.detach())).mean() + F.softplus(net.critic(z2)).mean())
         return {"kl": (1, divergence(q)), "tc": (self.gamma, tc), "critic": (1, belief)}
-
-
-def frozen(net: Any, x: Tensor) -> Tensor:
-    """What a network says, with no gradient to its own weights."""
-    return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))

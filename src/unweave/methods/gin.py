@@ -381,7 +381,8 @@ def gaps(means: Tensor, deviations: Tensor, names: Sequence[str]) -> list[tuple[
     mean, deviation = means[order], deviations[order]
     reach = (mean + deviation).cummax(0).values[:-1]  # how far the classes before reach
     gap = (mean[1:] - deviation[1:] - reach) / torch.maximum(deviation[1:], deviation[:-1]).clamp(min=1e-9)
-    return [(names[order[k]], names[order[k + 1]]) for k in (gap > APART).nonzero()[:, 0].tolist()]
+    rank = order.tolist()
+    return [(names[rank[k]], names[rank[k + 1]]) for k in (gap > APART).nonzero()[:, 0].tolist()]
 
 
 def soft(y: Any) -> bool:
