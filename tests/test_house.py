@@ -30,6 +30,7 @@ ORDER = [
     ["neural"],
     ["datasets", "methods", "metrics"],
     ["catalog", "explanation"],
+    ["evaluation"],
     ["study"],
     ["figures"],
     ["report"],

@@ -71,7 +71,7 @@ def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
         with contextlib.suppress(InputError):  # a prior that depends on labels, which are not here
             figures["kl"] = kl_per_code(method, x)
     images = len(method.shape_) in (2, 3)
-    if images and type(method).decode is not Method.decode:
+    if images and method.decodes():
         figures["traversals"] = traversals(method, x)
         figures["reconstructions"] = reconstructions(method, x[:10])
         figures["interpolation"] = interpolation(method, x[0], x[1])

@@ -87,7 +87,9 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
     """The scores that a run has kept, and those that follow from its codes and what it knows of the factors."""
     import torch
 
-    from .study import Truths, read_run
+    from .catalog import load
+    from .evaluation import Truths
+    from .study import read_run
 
     run = read_run(options.codes)
     if options.factors is not None or options.inputs is not None:
@@ -101,7 +103,8 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
             return kept
     done = {k.partition(".")[0] for k in kept}
     rest = {name: scorer for name, scorer in scorers.items() if name not in done}
-    truth = Truths(None, torch.from_numpy(run.truth), run.factors)
+    model = load(options.codes) if any(s.facts.truth == "decoder" for s in rest.values()) else None
+    truth = Truths(None, torch.from_numpy(run.truth), run.factors, model)
     return kept | (score_codes(run.codes, truth, options, rest, notify, least=0 if kept else 1) if rest else {})
 
 
@@ -149,6 +152,7 @@ def _lacking(name: str, scorer: Metric, codes: Path) -> str:
             "repeat its `unweave fit` with --metrics, or give --factors FILE or --inputs FILE"
         )
     return {
+        "decoder": f"{name} exchanges codes and decodes them: it wants a run folder whose method has a decoder",
         "labels": f"{name} wants a classifier's predictions: call unweave.metrics on them",
         "runs": f"{name} compares runs: unweave select RUNS",
     }.get(scorer.facts.truth, f"{name} needs --{scorer.facts.truth} FILE, with values that can be put in order")
@@ -158,9 +162,9 @@ def _truths(options: Score, codes: Any) -> Any:
     """What the files know; a mistake in the files themselves is said once, and ends it."""
     import torch
 
+    from .evaluation import Truths
     from .files import read
     from .scoring import checked
-    from .study import Truths
 
     coded = None if options.factors is None else _read_factors(options.factors)
     inputs = None if options.inputs is None else read(options.inputs)[0]

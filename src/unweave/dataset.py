@@ -38,6 +38,10 @@ class Dataset(ABC):
     def load(self) -> FactorData:
         """Find, make or read the data."""
 
+    def judged(self, data: FactorData) -> FactorData:
+        """What a run is scored on, given what it learned from: the same, unless a test set is part of the recipe."""
+        return data
+
     def needed(self) -> tuple[Original, ...]:
         """Those of the original files that this recipe reads."""
         return self.files

@@ -74,6 +74,12 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """(n, latent_dim) -> (n, *shape); write it if the method can."""
         raise InputError(f"{kebab(type(self).__name__)} has no decoder: it can transform, not inverse_transform")
 
+    @final
+    @classmethod
+    def decodes(cls) -> bool:
+        """Whether there is a decoder."""
+        return cls.decode is not Method.decode
+
     def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
         """A network that was learned, from its weights; write it if the method keeps one."""
         raise InputError(f"{kebab(type(self).__name__)} keeps no network")

@@ -13,7 +13,7 @@ from .checks import check_finite
 from .data import Kind
 from .errors import InputError, kebab, plural, unknown
 
-Truth = Literal["factors", "inputs", "nothing", "labels", "runs"]
+Truth = Literal["factors", "inputs", "decoder", "nothing", "labels", "runs"]
 
 
 class Facts(NamedTuple):
@@ -22,8 +22,8 @@ class Facts(NamedTuple):
     paper: str
     best: float
     truth: Truth
-    """what stands first: the true factors; the observations themselves, or nothing (then no labels are needed); the
-    labels of a classifier; or the codes of several runs"""
+    """what stands first: the true factors; the observations themselves, a method that decodes, or nothing (then no
+    labels are needed); the labels of a classifier; or the codes of several runs"""
     kinds: tuple[Kind, ...]
     """kinds of factors it makes sense for"""
     worst: float | None
@@ -108,7 +108,7 @@ class Scorer:
     """A metric as scikit-learn wants it: scorer(estimator, X, factors), larger is better."""
 
     def __init__(self, scorer: Metric, part: str = "") -> None:
-        if scorer.facts.truth not in ("factors", "inputs", "nothing"):
+        if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
             raise InputError(f"{scorer.__name__} does not score one estimator's codes: it takes {scorer.facts.truth}")
         self.scorer, self.part = scorer, part
 
@@ -117,7 +117,7 @@ class Scorer:
         needs = self.scorer.facts.truth
         if needs == "factors" and y is None:
             raise InputError(f"{self.scorer.__name__} needs the true factors: pass them as y")
-        truth = {"factors": y, "inputs": X, "nothing": None}[needs]
+        truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
         found = numbers(self.scorer(truth, estimator.transform(X)))
         if self.part not in found:
             raise unknown(f"part of {self.scorer.__name__}", self.part, found)

@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from torch import Generator, Tensor
+from torch import Generator
 
 from . import __version__, catalog
 from .checkpoint import note_of
@@ -31,11 +30,11 @@ from .data import Draw, Factor, FactorData
 from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab, plural
+from .evaluation import score
 from .method import Method, read_config
-from .metrics import prepared
 from .metrics.local_isometry import near_pairs
 from .neural import Neural, fit_pack
-from .scoring import Metric, column, numbers
+from .scoring import Metric
 from .storage import plain, read_json, whole_folder, write_json, write_whole
 from .terminal import bar
 from .train import Failure, warn_of
@@ -188,7 +187,7 @@ def _train(pack: list[Run], places: dict[str, Path], scorers: dict[str, Metric],
     first, title = pack[0], pack[0].title() if len(pack) == 1 else f"{len(pack)} models, {pack[0].title()}"
     notify(f"{title}: loading data")
     data = first.data.load()
-    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    draw = first.data.judged(data).collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
     check_finite(draw.x.numpy(force=True), what=first.data.title())
     keys = " ".join(run.key for run in pack)
     absent = [places[run.key] for run in pack if not _there(places[run.key])]
@@ -226,66 +225,12 @@ def _write(run: Run, folder: Path, data: FactorData, draw: Draw, scorers: dict[s
     run.method.write(folder)
     codes = run.method.transform(draw.x)
     write_json(folder / "run.json", {"key": run.key, **run.recipe()})
-    write_json(folder / "scores.json", score(draw, codes, data.factors, scorers))
+    write_json(folder / "scores.json", score(draw, codes, data.factors, scorers, run.method))
     said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
     write_json(folder / "env.json", environment(run.data.title(), data, draw, seconds) | said)
     if isinstance(run.method, Neural):
         run.method.history.to_parquet(folder / "history.parquet")
     _write_codes(folder, draw, codes, data.factors)
-
-
-def score(
-    draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric]
-) -> dict[str, float | None]:
-    """Every metric, None where the data do not allow it; one that returns several numbers gives several columns."""
-    scores: dict[str, float | None] = {}
-    truth = Truths(draw.x, draw.c, factors)
-    for name, scorer in scorers.items():
-        if not truth.has(scorer):
-            scores[name] = None  # no labels, or none of the kind that the metric is made for
-            continue
-        try:
-            value = scorer(truth.of(scorer), codes)
-        except ValueError as error:
-            # A score that cannot be had must not cost the model that was learned.
-            warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
-            scores[name] = None
-            continue
-        scores |= flatten(name, value)
-    return scores
-
-
-class Truths:
-    """What each metric is to be told of the observations; the factors are prepared once for all that share them."""
-
-    def __init__(self, x: Any, c: Tensor, factors: Sequence[Factor]) -> None:
-        self.x, self.c, self.factors = x, c, factors
-        self._prepared: dict[tuple[int, ...], Any] = {}
-
-    def has(self, scorer: Metric) -> bool:
-        """Whether the data have what the metric asks for."""
-        have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(scorer))}
-        return have.get(scorer.facts.truth, False)
-
-    def of(self, scorer: Metric) -> Any:
-        """The observations, nothing, or the factors of the kinds that it is made for, as what they stand for."""
-        if scorer.facts.truth != "factors":
-            return self.x if scorer.facts.truth == "inputs" else None
-        columns = self._columns(scorer)
-        if columns not in self._prepared:
-            values = [self.factors[j].measured(self.c[:, j]) for j in columns]
-            self._prepared[columns] = prepared(
-                torch.stack(values, 1), [True if self.factors[j].size else None for j in columns]
-            )
-        return self._prepared[columns]
-
-    def _columns(self, scorer: Metric) -> tuple[int, ...]:
-        return tuple(j for j, f in enumerate(self.factors) if f.kind in scorer.facts.kinds and not f.noise)
-
-
-def flatten(name: str, value: Any) -> dict[str, float | None]:
-    """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ...; JSON has no NaN."""
-    return {column(name, part): v if np.isfinite(v) else None for part, v in numbers(value).items()}
 
 
 def rows(folders: Iterable[Path]) -> pd.DataFrame:
@@ -379,8 +324,8 @@ def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify
         return done
     notify(f"{run.title()}: finished before; scoring {', '.join(missing)}")
     data = run.data.load()
-    draw = data.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
-    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing)
+    draw = run.data.judged(data).collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, catalog.load(folder))
     write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
 

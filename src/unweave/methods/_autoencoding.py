@@ -62,13 +62,17 @@ class Autoencoding(Neural):
         decoder = nn.Sequential(mlp(latent, *self.layers[::-1], features), nn.Unflatten(1, shape))
         return Coder(encoder, decoder)
 
-    def judge(self, shape: tuple[int, ...], hidden: tuple[int, ...]) -> nn.Module:
-        """A number for an observation, (n, *shape) -> (n, 1), by the encoder's convolutions and layers of its own."""
+    def judge(self, shape: tuple[int, ...], hidden: tuple[int, ...], out: int = 1) -> nn.Module:
+        """Numbers for an observation, (n, *shape) -> (n, out), by the encoder's convolutions and layers of its own."""
         if len(shape) == 2 and self.network != "mlp":
-            return nn.Sequential(nn.Unflatten(1, (1, shape[0])), self.judge((1, *shape), hidden))
+            return nn.Sequential(nn.Unflatten(1, (1, shape[0])), self.judge((1, *shape), hidden, out))
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
-            return conv_encoder(shape, 1, widths=self.widths, hidden=hidden)
-        return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, 1))
+            return conv_encoder(shape, out, widths=self.widths, hidden=hidden)
+        return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, out))
+
+    def mean(self, out: Tensor) -> Tensor:
+        """The observation that the decoder's output stands for."""
+        return torch.sigmoid(out) if self.bernoulli() else out
 
     def bernoulli(self) -> bool:
         """Whether pixels are probabilities."""
@@ -87,5 +91,4 @@ class Autoencoding(Neural):
         return 0.5 * (out - x).square().flatten(1).sum(1)
 
     def decode(self, z: Tensor) -> Tensor:
-        out = self.applied(lambda net, part: net.decoder(part), z)
-        return torch.sigmoid(out) if self.bernoulli() else out
+        return self.mean(self.applied(lambda net, part: net.decoder(part), z))

@@ -13,10 +13,12 @@ from ..data import FactorData
 from ..errors import InputError
 from ..functional import frozen
 from ..neural import Lane
-from ..optimiser import Adam
+from ..optimiser import Adam, clipped
 from ..supervision import Plan
 from ._autoencoding import Autoencoding
 from ._vae import weighed
+
+STEEPEST = 100.0  # norm to which the translator's gradients are cut, nats per image being large numbers
 
 
 @final
@@ -37,6 +39,8 @@ class InterventionAutoencoder(Autoencoding):
     """weight of L_adv: what interventions make looks like what is reconstructed, after reweighting"""
     lambda_diff: Lane = 1.0
     """weight of L_diff: exchanging one value of a feature for another is easy to learn"""
+    diff_after: float = 0.5
+    """share of the steps after which L_diff acts on the autoencoder; until then it teaches the translator alone"""
     adversary: Literal["minimax", "non-saturating"] = "non-saturating"
     """what encoder and decoder minimise of L_adv: itself, or -log D where it has log(1 - D)"""
     through: Literal["data", "steps", "off"] = "data"
@@ -118,16 +122,13 @@ class InterventionAutoencoder(Autoencoding):
         adv, critic = self.adversarial(net, self.mean(out).detach(), x_1)
         terms = {"rec": (1, rec), "in": (self.lambda_in, back), "adv": (self.lambda_adv, adv), "critic": (1, critic)}
         if self.through != "off":
-            terms["diff"] = self.lambda_diff, self.difficulty(net, z, z_r, self.of_feature(k[:1], z))
+            weight = self.lambda_diff * (batch["progress"] >= self.diff_after)
+            terms["diff"] = 1, self.difficulty(net, z, z_r, self.of_feature(k[:1], z), weight)
         return weighed(terms)
 
     def of_feature(self, k: Tensor, z: Tensor) -> Tensor:
         """Which codes are those of feature k, (n,) -> (n, K D)."""
         return torch.arange(z.shape[1], device=z.device) // self.feature_dim == k[:, None]
-
-    def mean(self, out: Tensor) -> Tensor:
-        """The image that the decoder's output stands for."""
-        return torch.sigmoid(out) if self.bernoulli() else out
 
     def adversarial(self, net: Any, real: Tensor, x_1: Tensor) -> tuple[Tensor, Tensor]:
         """L_adv as the autoencoder and the weights see it, and as the discriminator does, which maximises it.
@@ -145,11 +146,12 @@ class InterventionAutoencoder(Autoencoding):
         yes, no = told.chunk(2)
         return adv, F.softplus(-yes).mean() + (w.detach() * F.softplus(no)).mean()
 
-    def difficulty(self, net: Any, z: Tensor, z_r: Tensor, own: Tensor) -> Tensor:
+    def difficulty(self, net: Any, z: Tensor, z_r: Tensor, own: Tensor, weight: Tensor) -> Tensor:
         """L_diff, Algorithm 1: what is left of the translation loss on fresh pairs after s steps on other pairs.
 
         Pairs differ in one feature, which is a in one image and b in the other; a and b are those of two observations.
-        The translator starts from weights that are learned too, by the same loss.
+        The translator starts from weights that are learned too, by the same loss; the weight of the loss is that of
+        the gradient which reaches encoder and decoder.
         """
         a, b = z_r[:1], z_r[1:2]
         still = self.through == "data"
@@ -158,11 +160,12 @@ class InterventionAutoencoder(Autoencoding):
         first = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in first.items()} if still else first
         for _ in range(self.inner_steps):
-            slope = grad(self.translation)(theta, net.translator, u, v)
+            slope = clipped(grad(self.translation)(theta, net.translator, u, v), STEEPEST, lead=0)
             theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
         if still:  # to first order, the start moves with the end
             theta = {name: p.detach() + (first[name] - first[name].detach()) for name, p in theta.items()}
-        u, v = self.mean(net.decoder(exchanged(z_r, a, b, own))).chunk(2)
+        pairs = self.mean(net.decoder(exchanged(z_r, a, b, own)))
+        u, v = (weight * pairs + (1 - weight) * pairs.detach()).chunk(2)
         return self.translation(theta, net.translator, u, v)
 
     def translation(self, theta: dict[str, Tensor], translator: nn.Module, u: Tensor, v: Tensor) -> Tensor:

@@ -153,3 +153,11 @@ def check_trainable(y: np.ndarray, j: int) -> None:
 def alive(z: np.ndarray) -> np.ndarray:
     """Which codes ever change by more than rounding, (n, d) -> (d,)."""
     return np.asarray(np.ptp(z, axis=0) > 1e-12 * np.abs(z).max(0))
+
+
+def in_groups(features: Sequence[Sequence[int]] | None, z: np.ndarray) -> list[np.ndarray]:
+    """The codes of each feature: those that are named together, or every code by itself."""
+    groups = [[j] for j in range(z.shape[1])] if features is None else [list(g) for g in features]
+    if sorted(j for g in groups for j in g) != list(range(z.shape[1])) or not all(groups):
+        raise InputError(f"features={groups}: wanted every code from 0 to {z.shape[1] - 1} in one of them")
+    return [np.array(g) for g in groups]

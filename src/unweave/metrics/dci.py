@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 from ..errors import InputError, plural
 from ..scoring import metric
-from ._tables import Known, alive, check_trainable, known, train_and_test
+from ._tables import Known, alive, check_trainable, in_groups, known, train_and_test
 
 Estimator = Literal["trees", "rf", "lasso", "gbt"]
 Depth = int | Sequence[int] | Literal["cv"] | None
@@ -51,6 +51,7 @@ def dci(
     *,
     estimator: Estimator = "trees",
     depth: Depth = None,
+    features: Sequence[Sequence[int]] | None = None,
     train: float = 2 / 3,
     seed: int | None = 0,
 ) -> DCI:
@@ -61,10 +62,12 @@ def dci(
     reference library's, a hundred times slower; `rf` and `lasso`, the paper's: random forests and L1-penalised linear
     models (penalty 0.02, everything standardised) that predict the factor as a number. `depth` is for `rf`: one for all
     factors, one for each (the intervention paper has 4, 2, 4, 2, 2 for dSprites), or "cv", chosen for each factor by
-    cross-validation as there for 3DShapes. With `seed=None` rows are not shuffled.
+    cross-validation as there for 3DShapes. `features` names codes that belong together: their importances are
+    added. With `seed=None` rows are not shuffled.
     """
     c, z = known(factors, codes)
     relevant, told = importances(c, z, estimator=estimator, depth=depth, train=train, seed=seed)
+    relevant = np.stack([relevant[own].sum(0) for own in in_groups(features, z)])  # (features, k)
     return DCI(_pure(relevant), _pure(relevant.T), float(told.mean()))
 
 

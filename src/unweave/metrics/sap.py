@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from ..errors import InputError
 from ..scoring import metric
-from ._tables import alive, check_trainable, known, train_and_test
+from ._tables import alive, check_trainable, in_groups, known, train_and_test
 from .mcc import correlations
 
 Predictor = Literal["svm", "logistic", "r2"]
@@ -30,6 +31,7 @@ def sap(
     *,
     predictor: Predictor = "svm",
     standardize: bool = True,
+    features: Sequence[Sequence[int]] | None = None,
     train: float = 2 / 3,
     seed: int | None = 0,
 ) -> float:
@@ -39,9 +41,13 @@ def sap(
     the codes: they are standardised unless told not to, as the reference library does. `logistic`: of a logistic
     regression (intervention paper). `r2`: squared correlation, for factors with an order, and the only one for
     continuous factors. Never compare one with another. With accuracies, 1 is out
-    of reach: the second-best code still guesses right now and then.
+    of reach: the second-best code still guesses right now and then. `features` names codes that belong together, each
+    group of which predicts as one.
     """
     c, z = known(factors, codes)
+    groups = in_groups(features, z)
+    if predictor == "r2" and any(len(g) > 1 for g in groups):
+        raise InputError("sap[r2] correlates single codes with factors: for features of several use sap[logistic]")
     if predictor == "r2":
         found = correlations(c.c, z) ** 2  # (k, d)
     elif predictor in ("svm", "logistic"):
@@ -52,7 +58,7 @@ def sap(
         if standardize:
             z = (z - z.mean(0)) / np.where(living, z.std(0), 1)
         rows = train_and_test(len(c), train, seed)
-        found = np.array([_accuracies(y, j, z, living, rows, predictor) for j, y in enumerate(c.classes)])
+        found = np.array([_accuracies(y, j, z, groups, rows, predictor) for j, y in enumerate(c.classes)])
     else:
         raise InputError(f"predictor={predictor!r}: wanted 'svm', 'logistic' or 'r2'")
     ordered = np.sort(found, 1)
@@ -61,17 +67,24 @@ def sap(
 
 
 def _accuracies(
-    y: np.ndarray, j: int, z: np.ndarray, living: np.ndarray, rows: tuple[np.ndarray, np.ndarray], predictor: str
+    y: np.ndarray,
+    j: int,
+    z: np.ndarray,
+    groups: list[np.ndarray],
+    rows: tuple[np.ndarray, np.ndarray],
+    predictor: str,
 ) -> np.ndarray:
-    """The test accuracy of each code alone, (d,); a dead one can only say the most frequent class."""
+    """The test accuracy of each code or group alone, (d,); a dead one can only say the most frequent class."""
     learn, test = rows
     check_trainable(y[learn], j)
-    found = np.full(z.shape[1], np.mean(y[test] == np.bincount(y[learn]).argmax()))
-    for i in np.flatnonzero(living):
+    found = np.full(len(groups), np.mean(y[test] == np.bincount(y[learn]).argmax()))
+    for i, own in enumerate(groups):
+        if not alive(z[:, own]).any():
+            continue
         model: Any = LogisticRegression() if predictor == "logistic" else _machine()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found[i] = model.fit(z[learn][:, [i]], y[learn]).score(z[test][:, [i]], y[test])
+            found[i] = model.fit(z[learn][:, own], y[learn]).score(z[test][:, own], y[test])
     return found
 
 

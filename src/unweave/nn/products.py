@@ -8,13 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+PLAIN = (nn.Conv2d, nn.ConvTranspose2d)
+
 
 def as_products(net: nn.Module) -> nn.Module:
     """A copy whose 4 x 4 convolutions of stride 2, both ways, are products; the same parameters by the same names."""
     net = copy.deepcopy(net)
     for module in net.modules():
-        fits = isinstance(module, nn.Conv2d | nn.ConvTranspose2d) and _fits(module)
-        if fits:
+        # Of exactly these classes: a convolution that computes its weights is left as it is.
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) and type(module) in PLAIN and _fits(module):
             module.__class__ = HalvingProduct if isinstance(module, nn.Conv2d) else DoublingProduct
     return net
 

@@ -1,0 +1,178 @@
+"""Translation difficulty: how hard it is to learn what exchanging one value of a code for another does to an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.kernel_ridge import KernelRidge
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import InputError, plural
+from ..nn.conv import conv_decoder, conv_encoder
+from ..nn.mlp import mlp
+from ..scoring import as_matrix, metric
+from ._tables import alive, in_groups
+
+EDGE = 1e-4  # probabilities are kept this far from 0 and 1
+WIDTHS, INSIDE, BATCH, RATE = (16, 16, 32, 32), 64, 64, 2e-3  # of the translator and its training
+
+
+class Translation(NamedTuple):
+    """In nats per observation; 0 is best."""
+
+    difficulty: float
+    """the translation loss on fresh pairs, Algorithm 1; it holds the entropy of the images themselves"""
+    excess: float
+    """the same without that entropy"""
+    relative: float
+    """the excess as a share of what the exchanges change: codes that do nothing make nothing easy"""
+
+
+@metric(
+    paper="Unsupervised disentanglement learning by intervention (2021), Algorithm 1",
+    best=0.0,
+    truth="decoder",
+    variants={"network": {"translator": "network"}, "linear": {"translator": "linear"}},
+)
+def translation_difficulty(
+    method: Any,
+    codes: Any,
+    *,
+    features: Sequence[Sequence[int]] | None = None,
+    translator: Literal["network", "linear"] = "network",
+    pairs: int = 2,
+    observations: int = 256,
+    steps: int = 60,
+    seed: int = 0,
+) -> Translation:
+    """How hard it is to learn, from examples, what exchanging one value of a feature for another does.
+
+    `method` has a decoder (`inverse_transform`); `codes` (n, d) are its codes of some observations, or the observations
+    themselves as `FactorData`. For each feature (a living code, or the groups that `features` or the method names) and
+    `pairs` of values a, b that two observations have, half the observations are decoded with a and with b, and a
+    translator learns to make the second image of the first; the score is its loss on the other half. No labels are
+    looked at. `network`: an encoder and decoder, `steps` of Adam, starting from the identity. `linear`: ridge
+    regression between pixels, which is exact and fast.
+    """
+    z = _codes_of(method, codes, observations, seed)
+    groups = _groups(method, z, features)
+    rng, living = np.random.default_rng(seed), alive(z)
+    groups = [g for g in groups if living[g].any()]
+    if not groups or pairs < 1:
+        raise InputError(f"no code of {z.shape[1]} varies: there is nothing to exchange; wanted pairs >= 1 of values")
+    rows = []
+    for group in groups:
+        for a, b in (rng.choice(len(z), 2, replace=False) for _ in range(pairs)):
+            u, v = (_decoded(method, z, group, value) for value in (a, b))
+            rows.append(_task(u, v, translator, steps, seed))
+    loss, entropy, untouched = np.mean(rows, 0)
+    change = untouched - entropy
+    return Translation(float(loss), float(loss - entropy), float((loss - entropy) / change) if change > 0 else 0.0)
+
+
+def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
+    """(n, d): at most twice as many rows as a task learns from."""
+    if not callable(getattr(method, "inverse_transform", None)):
+        raise InputError(f"{type(method).__name__} has no inverse_transform: translation needs a decoder")
+    if hasattr(codes, "collect"):
+        codes = method.transform(codes.collect(2 * most, Generator().manual_seed(seed)).x)
+    z = as_matrix(codes, "codes")
+    if len(z) < 4:
+        raise InputError(f"{plural(len(z), 'row')} of codes: a translator needs two to learn from, and two more")
+    return z[np.random.default_rng(seed).permutation(len(z))[: 2 * most]].astype(np.float32)
+
+
+def _groups(method: Any, z: np.ndarray, features: Sequence[Sequence[int]] | None) -> list[np.ndarray]:
+    """The codes of each feature."""
+    named = features if features is not None else method.groups() if hasattr(method, "groups") else None
+    groups = in_groups(named, z)
+    if len(groups) < 2:
+        raise InputError("one feature only: to exchange it is to exchange everything; wanted at least two")
+    return groups
+
+
+def _decoded(method: Any, z: np.ndarray, group: np.ndarray, row: int) -> Tensor:
+    """The observations with one feature as another observation has it."""
+    z = z.copy()
+    z[:, group] = z[row, group]
+    return torch.as_tensor(np.asarray(method.inverse_transform(z), np.float32))
+
+
+def _task(u: Tensor, v: Tensor, translator: str, steps: int, seed: int) -> tuple[float, float, float]:
+    """Losses on the second half: of what was translated, of the truth itself, and of what was not translated."""
+    half = len(u) // 2
+    learn, u_test, v_test = (u[:half], v[:half]), u[half:], v[half:]
+    if translator == "linear":
+        found = _linear(*learn, u_test)
+    elif translator == "network":
+        found = _network(*learn, u_test, steps, seed)
+    else:
+        raise InputError(f"translator={translator!r}: wanted 'network' or 'linear'")
+    return tuple(float(_loss(v_test, w)) for w in (found, v_test, u_test))  # type: ignore[return-value]
+
+
+def _probable(*images: Tensor) -> bool:
+    return all(float(x.min()) >= 0 and float(x.max()) <= 1 for x in images)
+
+
+def _loss(v: Tensor, found: Tensor) -> Tensor:
+    """Cross-entropy of pixels between 0 and 1, half the squared error of anything else, (n, ...) -> nats."""
+    if _probable(v):
+        each = F.binary_cross_entropy(found.clamp(EDGE, 1 - EDGE), v, reduction="none")
+    else:
+        each = 0.5 * (found - v).square()
+    return each.flatten(1).sum(1).mean()
+
+
+def _linear(u: Tensor, v: Tensor, u_test: Tensor) -> Tensor:
+    """Ridge regression in its dual form, between deviations from the means."""
+    U, V, T = (x.flatten(1).double() for x in (u, v, u_test))
+    centre, middle = U.mean(0), V.mean(0)
+    strength = 1e-3 * float((U - centre).square().sum(1).mean()) + 1e-9
+    model = KernelRidge(alpha=strength).fit((U - centre).numpy(), (V - middle).numpy())
+    return (torch.from_numpy(model.predict((T - centre).numpy())) + middle).float().reshape(u_test.shape)
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder beside the identity, with which it starts."""
+
+    def __init__(self, shape: tuple[int, ...], probable: bool) -> None:
+        super().__init__()
+        self.probable = probable
+        if len(shape) == 3 and min(shape[1:]) >= 4:
+            encoder = conv_encoder(shape, INSIDE, widths=WIDTHS, hidden=())
+            decoder = conv_decoder(INSIDE, shape, widths=WIDTHS[::-1], hidden=())
+        else:
+            features = int(np.prod(shape))
+            encoder = nn.Sequential(nn.Flatten(), mlp(features, INSIDE, INSIDE))
+            decoder = nn.Sequential(mlp(INSIDE, INSIDE, features), nn.Unflatten(1, shape))
+        last = [m for m in decoder.modules() if isinstance(m, nn.Linear | nn.ConvTranspose2d | nn.Conv2d)][-1]
+        for p in last.parameters():
+            nn.init.zeros_(p)
+        self.net, self.share = nn.Sequential(encoder, decoder), nn.Parameter(torch.ones(()))
+
+    def forward(self, u: Tensor) -> Tensor:
+        """(n, *shape) -> (n, *shape)."""
+        if self.probable:
+            return torch.sigmoid(self.share * torch.logit(u, EDGE) + self.net(u))
+        return self.share * u + self.net(u)
+
+
+def _network(u: Tensor, v: Tensor, u_test: Tensor, steps: int, seed: int) -> Tensor:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # every task starts from the same weights
+        net = Translator(tuple(u.shape[1:]), _probable(u, v)).to(device)
+    u, v, u_test = (x.to(device) for x in (u, v, u_test))
+    optimiser, rng = torch.optim.Adam(net.parameters(), RATE), Generator().manual_seed(seed)
+    for _ in range(steps):
+        rows = torch.randint(len(u), (min(BATCH, len(u)),), generator=rng).to(device)
+        optimiser.zero_grad()
+        torch.autograd.backward(_loss(v[rows], net(u[rows])))
+        optimiser.step()
+    with torch.no_grad():
+        return net(u_test).cpu()
