@@ -12,7 +12,8 @@ from torch.func import functional_call
 from unweave import InputError
 from unweave.data import Table
 from unweave.datasets import Resampled, SquaresXY
-from unweave.methods import PCA, BetaVAE, InfoGANCR, InterventionAutoencoder
+from unweave.functional import shuffled
+from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.methods.intervention import STEEPEST, exchanged
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.nn.spectral import normalised, spectrally
@@ -420,3 +421,15 @@ def test_a_run_is_scored_on_the_test_set_of_its_data(tmp_path):
     truth = data.judged(data.load()).collect(10_000, rng(1_000_003)).c
     assert np.array_equal(done.truth, truth.numpy())
     assert [f.name for f in done.factors] == ["shape", "scale", "orientation", "x", "y"]
+
+
+def test_factor_vae_shuffles_features_as_wholes():
+    method = FactorVAE(latent_dim=4, feature_dim=2)
+    assert method.groups() == [[0, 1], [2, 3]]
+    order = method.draws(50, rng())["shuffle"].argsort(0).repeat_interleave(2, 1)
+    z = torch.arange(50.0)[:, None].expand(50, 4)
+    mixed = shuffled(z, order)
+    assert torch.equal(mixed[:, 0], mixed[:, 1]) and torch.equal(mixed[:, 2], mixed[:, 3])
+    assert not torch.equal(mixed[:, 0], mixed[:, 2])
+    with pytest.raises(InputError, match="divisor of latent_dim"):
+        FactorVAE(latent_dim=4, feature_dim=3, steps=1, layers=(4,), critic=(4,)).fit(np.random.rand(20, 3))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from ..data import FactorData
+from ..errors import InputError
 from ..functional import Normal, frozen, shuffled
 from ..neural import Lane
 from ..nn.mlp import mlp
@@ -29,6 +31,17 @@ class FactorVAE(PenalisedVAE):
     """the critic's own learning rate; its Adam has betas 0.5 and 0.9"""
     critic: tuple[int, ...] = (1000,) * 6
     """hidden layers of the critic"""
+    feature_dim: int = 1
+    """codes of a feature: the total correlation is that of features, so codes of one may depend on each other"""
+
+    def prepare(self, data: FactorData) -> None:
+        if self.feature_dim < 1 or self.latent_dim % self.feature_dim:
+            text = f"latent_dim={self.latent_dim}, feature_dim={self.feature_dim}"
+            raise InputError(f"{text}: codes must be whole features; wanted a divisor of latent_dim")
+
+    def groups(self) -> list[list[int]]:
+        """The codes of each feature, for scores that take features as wholes."""
+        return np.arange(self.latent_dim).reshape(-1, self.feature_dim).tolist()
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
@@ -43,7 +56,8 @@ class FactorVAE(PenalisedVAE):
     def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
         shape = n, self.latent_dim
         eps, eps2 = (torch.randn(shape, generator=rng, device=rng.device) for _ in range(2))
-        return {"eps": eps, "eps2": eps2, "shuffle": torch.rand(shape, generator=rng, device=rng.device)}
+        features = n, self.latent_dim // self.feature_dim
+        return {"eps": eps, "eps2": eps2, "shuffle": torch.rand(features, generator=rng, device=rng.device)}
 
     def rates(self) -> dict[str, Adam]:
         return super().rates() | {"critic.": Adam(self.critic_lr, (0.5, 0.9))}
@@ -52,7 +66,7 @@ class FactorVAE(PenalisedVAE):
         # D(z) = sigmoid(critic(z)) is the critic's belief that z comes from q(z) and not from its marginals, so that
         # log D / (1 - D) = critic(z) estimates the total correlation.
         z2 = posterior(net, batch["x2"]).sample(batch["eps2"]).detach()
-        z2 = shuffled(z2, batch["shuffle"].argsort(0))
+        z2 = shuffled(z2, batch["shuffle"].argsort(0).repeat_interleave(self.feature_dim, 1))
         tc = frozen(net.critic, z).mean()
         belief = 0.5 * (F.softplus(-net.critic(z.detach())).mean() + F.softplus(net.critic(z2)).mean())
         return {"kl": (1, divergence(q)), "tc": (self.gamma, tc), "critic": (1, belief)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, final
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.func import functional_call, grad
@@ -85,7 +86,7 @@ class InterventionAutoencoder(Autoencoding):
 
     def groups(self) -> list[list[int]]:
         """The codes of each feature, for scores that take features as wholes."""
-        return [list(range(k * self.feature_dim, (k + 1) * self.feature_dim)) for k in range(self.count())]
+        return np.arange(self.count() * self.feature_dim).reshape(-1, self.feature_dim).tolist()
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         codes = self.count() * self.feature_dim

@@ -1,0 +1,105 @@
+"""Unsupervised disentanglement learning by intervention (2021), Figure 3: does translation difficulty tell good codes?
+
+python studies/intervention_metric.py                       # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
+python studies/intervention_metric.py --scale small         # minutes on two cores
+python studies/intervention_metric.py --data shapes3d
+
+A spread of FactorVAE runs on independent and on correlated factors; Spearman's correlation between all scores over the
+runs, those of the translation task (which looks at no labels) with their signs turned, since small is good there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from unweave.catalog import load
+from unweave.datasets import Resampled
+from unweave.figures.matrices import cells
+from unweave.figures.style import panels, save
+from unweave.methods import FactorVAE
+from unweave.metrics import dci, irs, mig, sap, translation_difficulty
+from unweave.study import Run, execute, read_run
+from unweave.terminal import progress, say, say_table
+
+STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
+PARTS: tuple[Literal["independent", "correlated"], ...] = ("independent", "correlated")
+
+
+@dataclass(kw_only=True)
+class Options:
+    """Figure 3 of disentanglement by intervention."""
+
+    data: Literal["dsprites", "shapes3d"] = "dsprites"
+    """which images"""
+    scale: Literal["small", "full"] = "full"
+    """full: the paper's sizes; small: few images, a small network, few steps"""
+    out: Path = Path("studies/results/intervention")
+    """where runs, the figure and the table go"""
+    seeds: int = 2
+    """repetitions of each strength"""
+    steps: int = 0
+    """gradient steps; 0: 10,000, or 150 at small scale"""
+
+
+def runs(options: Options) -> list[Run]:
+    """Strengths, seeds, sets; the paper varies the same three."""
+    small = options.scale == "small"
+    sizes: Any = {"points": 2_000, "held_out": 1_000} if small else {}
+    net: Any = {"widths": (8, 8, 16, 16), "critic": (200,) * 3, "batch_size": 16} if small else {}
+    net |= {"steps": options.steps or (150 if small else 10_000), "hidden": (128,)}
+    return [
+        Run(Resampled(of=options.data, part=part, **sizes), FactorVAE(gamma=g, seed=s, **net))
+        for part in PARTS
+        for g in (STRENGTHS[::2] if small else STRENGTHS)
+        for s in range(options.seeds)
+    ]  # fmt: skip
+
+
+def scored(folder: Path, options: Options) -> dict[str, float]:
+    """Every score of a run, larger always better."""
+    done, method = read_run(folder), load(folder)
+    c, z = done.truth[:5_000], done.codes[:5_000]
+    task: Any = {"steps": 20, "observations": 64} if options.scale == "small" else {}
+    network, linear = (translation_difficulty(method, z, translator=t, **task) for t in ("network", "linear"))
+    return {
+        "translation": -network.difficulty, "translation, excess": -network.excess,
+        "translation, relative": -network.relative, "translation, linear, relative": -linear.relative,
+        "dci": dci(c, z).disentanglement, "sap": sap(c, z, predictor="logistic"),
+        "irs": float(irs(c, z)), "mig": mig(c, z),
+    }  # fmt: skip
+
+
+def main(options: Options) -> None:
+    """Run what is missing, correlate, draw, print."""
+    out = options.out / f"figure-3-{options.data}{'-small' * (options.scale == 'small')}"
+    out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    with progress() as notify:
+        every = runs(options)
+        execute(every, out / "runs", metrics=[], notify=notify)
+        for i, run in enumerate(every):
+            if (out / "runs" / run.key).is_dir():
+                notify(f"scoring run {i + 1} of {len(every)}")
+                head = {"part": run.recipe()["data"]["part"], "gamma": run.recipe()["method"]["gamma"], "key": run.key}
+                rows.append(head | scored(out / "runs" / run.key, options))
+                pd.DataFrame(rows).to_csv(out / "scores.csv", index=False)
+    table = pd.DataFrame(rows).drop(columns=["part", "gamma", "key"])
+    found = table.corr("spearman")
+    figure, (axis,) = panels(1, width=6.5, height=5)
+    cells(axis, found.to_numpy(), list(found.columns))
+    axis.set_xticks(range(len(found)), list(found.columns), rotation=40, ha="right")
+    axis.set_title(f"Spearman correlation over {len(table)} FactorVAE runs")
+    save(figure, out / "figure-3.png")
+    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(found.index, found.to_numpy(), strict=True)]
+    say_table(["", *found.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
+    say(f"The figure and scores.csv are in {out}.")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Options))
