@@ -53,7 +53,9 @@ def methods(options: Options) -> dict[str, Neural]:
     )
     shared: Any = {"seed": options.seed, "steps": options.steps or (100 if small else 20_000), **net}
     shared |= {"latent_dim": 48, "feature_dim": 16}
-    judged: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16} if small else {"judges": (256, 256)}
+    judged: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16}
+    if not small:
+        judged = {"judges": (256, 256), "judge_widths": (64, 64, 128, 128), "judge_slope": 0.2}  # Table 9
     return {
         "intervention": InterventionAutoencoder(
             lambda_in=1.0, lambda_adv=100.0, lr=2e-4, weight_lr=2e-5, **shared, **judged

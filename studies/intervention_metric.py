@@ -26,6 +26,7 @@ from unweave.study import Run, execute, read_run
 from unweave.terminal import progress, say, say_table
 
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
+POINTS = {"dsprites": 200_000, "shapes3d": 100_000}  # the paper's
 PARTS: tuple[Literal["independent", "correlated"], ...] = ("independent", "correlated")
 
 
@@ -48,7 +49,7 @@ class Options:
 def runs(options: Options) -> list[Run]:
     """Strengths, seeds, sets; the paper varies the same three."""
     small = options.scale == "small"
-    sizes: Any = {"points": 2_000, "held_out": 1_000} if small else {}
+    sizes: Any = {"points": 2_000, "held_out": 1_000} if small else {"points": POINTS[options.data]}
     net: Any = {"widths": (8, 8, 16, 16), "critic": (200,) * 3, "batch_size": 16} if small else {}
     net |= {"steps": options.steps or (150 if small else 10_000), "hidden": (128,)}
     return [

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from unweave import InputError
+from unweave import InputError, Method
 from unweave.data import Table
 from unweave.datasets import Resampled, SquaresXY
 from unweave.functional import shuffled
@@ -18,7 +18,7 @@ from unweave.methods.intervention import STEEPEST, exchanged
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.nn.spectral import normalised, spectrally
 from unweave.originals import MissingData
-from unweave.scoring import Scorer
+from unweave.scoring import Scorer, scored, variants
 from unweave.study import Run, execute, read_run
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
@@ -110,6 +110,19 @@ def test_weights_have_mean_one_whatever_the_network_says(ready):
             p.mul_(50)
     adv, critic = method.adversarial(net, batch["x"], batch["x_r"])
     assert math.isfinite(float(adv)) and math.isfinite(float(critic))
+    for p in net.discriminator.parameters():
+        nn.init.zeros_(p)  # D = 1/2 everywhere: then L_adv is log 1/2 times the mean weight, and once more
+    adv, critic = method.adversarial(net, batch["x"], batch["x_r"])
+    assert float(adv) == pytest.approx(math.log(2), rel=1e-5) and float(critic) == pytest.approx(
+        2 * math.log(2), rel=1e-5
+    )
+
+
+def test_without_reweighing_all_images_count_alike(ready):
+    method, net, batch = ready(reweigh=False, adversary="minimax")
+    adv, _ = method.adversarial(net, batch["x"], batch["x_r"])
+    wanted = (1 - torch.sigmoid(net.discriminator(batch["x_r"])[:, 0])).log().mean()
+    assert float(adv) == pytest.approx(float(wanted), rel=1e-5)
 
 
 def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_others(ready):
@@ -153,7 +166,8 @@ def test_the_weight_of_the_difficulty_is_that_of_the_gradient_which_reaches_the_
     whole, same = slopes(1.0)
     torch.testing.assert_close(whole, 2 * half)
     assert all(torch.equal(a, b) for a, b in zip(taught, same, strict=True))
-    assert float(slopes(0.0)[0].abs().max()) == 0
+    for through in ("data", "steps"):
+        assert float(slopes(0.0, through)[0].abs().max()) == 0
     assert not torch.allclose(slopes(1.0, "steps")[0], whole)  # the inner steps depend on the decoder too
 
 
@@ -184,6 +198,7 @@ def test_features_of_several_codes_are_exchanged_whole():
         ({"latent_dim": 5, "feature_dim": 2}, "features x feature_dim = 4"),
         ({"feature_dim": 0}, "feature_dim=0"),
         ({"batch_size": 1}, "batch_size=1"),
+        ({"diff_after": 1.5}, "diff_after=1.5"),
         ({"inner_steps": 0}, "through='off'"),
     ],
 )
@@ -192,13 +207,12 @@ def test_settings_that_cannot_work_are_refused(settings, said, sheet):
         InterventionAutoencoder(**SMALL | settings).fit(sheet)
 
 
-def test_a_saved_model_with_other_features_is_refused(sheet, tmp_path):
+def test_weights_of_other_features_are_refused(sheet):
     method = InterventionAutoencoder(**SMALL, features=4).fit(sheet)
-    weights = method.net_.state_dict()
     other = InterventionAutoencoder(**SMALL, features=3)
     other.shape_ = (6,)
-    with pytest.raises(RuntimeError, match="size mismatch"):
-        other.rebuilt(weights)
+    with pytest.raises(InputError, match="do not fit the settings of intervention-autoencoder"):
+        other.rebuilt(method.net_.state_dict())
     assert method.transform(sheet).shape == (60, 4) and method.latent_dim_ == 4
 
 
@@ -222,7 +236,7 @@ def test_pairs_share_one_code_and_differ_in_the_others_by_the_gap():
     method = InfoGANCR(latent_dim=4, noise_dim=2, gap=1.0, gap_stages=2, contrast_after=0.5)
     batch = method.draws(500, rng())
     rows = torch.arange(500)
-    for progress, gap in ((0.0, 1.0), (0.5, 1.0), (0.76, 0.5), (1.0, 0.0)):
+    for progress, gap in ((0.0, 1.0), (0.5, 1.0), (0.7, 0.5), (0.999, 0.0)):
         a, b = method.couples(batch, torch.tensor(progress)).chunk(2)
         assert a.shape == (500, 6) and float(a.abs().max()) <= 1 + 1e-6
         distance = (a - b)[:, :4].abs()
@@ -230,7 +244,7 @@ def test_pairs_share_one_code_and_differ_in_the_others_by_the_gap():
         distance[rows, batch["k"]] = 2.0
         assert float(distance.min()) >= gap - 1e-6
         assert float(distance.min()) < gap + 0.05
-        assert not torch.equal(a[:, 4:], b[:, 4:])
+        assert torch.equal(a[:, 4:], b[:, 4:])  # the noise is shared
 
 
 def test_each_player_of_the_game_gets_its_own_gradient(sheet):
@@ -342,6 +356,18 @@ def test_what_cannot_be_translated_is_said():
         translation_difficulty(m, m.codes[:2])
     with pytest.raises(InputError, match="translator='tree'"):
         translation_difficulty(m, m.codes, translator="tree")
+    with pytest.raises(InputError, match="pairs=0"):
+        translation_difficulty(m, m.codes, pairs=0)
+    one_way = OneWay(latent_dim=2).fit(np.random.default_rng(0).random((20, 2100)))
+    with pytest.raises(InputError, match="one-way has no decoder"):
+        translation_difficulty(one_way, np.random.default_rng(0).random((20, 2)))
+
+
+def test_intervals_and_chance_of_a_score_without_truth():
+    m = Exact(30)
+    scorer = next(iter(variants(translation_difficulty, "linear").values()))
+    found = scored("translation", scorer, m, m.codes, chance=True, bootstrap=3)["translation.excess"]
+    assert math.isnan(found["chance"]) and found["low"] <= found["value"] <= found["high"]
 
 
 def test_it_takes_methods_data_and_groups(sheet, tmp_path):
@@ -354,12 +380,22 @@ def test_it_takes_methods_data_and_groups(sheet, tmp_path):
     assert value <= 0, "smaller is better, so scikit-learn is given its negative"
 
 
+class OneWay(Method):
+    """A method without a decoder, and not in the catalog."""
+
+    def learn(self, data):
+        self.mean_ = data.collect(10, rng()).x.double().mean(0)
+
+    def encode(self, x):
+        return (x - self.mean_).flatten(1)[:, 2000:2002]
+
+
 def test_runs_are_scored_by_it_where_their_method_has_a_decoder(tmp_path):
     data = SquaresXY(points=60)
     small = {"steps": 2, "batch_size": 8, "widths": (4, 4), "hidden": (8,), "latent_dim": 2}
-    runs = [Run(data, BetaVAE(**small)), Run(data, PCA(latent_dim=2))]
+    runs = [Run(data, m) for m in (BetaVAE(**small), PCA(latent_dim=2), OneWay(latent_dim=2))]
     table = execute(runs, tmp_path, metrics=["translation-difficulty[linear]"])
-    assert table["translation-difficulty[linear].relative"].notna().all()
+    assert table["translation-difficulty[linear].relative"].notna().tolist() == [True, True, False]
     done = read_run(tmp_path / runs[0].key)
     again = execute(runs, tmp_path, metrics=["translation-difficulty[linear]", "mcc"])  # scored later, from the folder
     assert again["mcc"].notna().all() and done.scores.items() <= read_run(done.folder).scores.items()
@@ -396,7 +432,7 @@ def test_resampled_data_are_tied_in_training_and_never_in_the_test():
     assert abs(correlation(free)) < 0.06 and abs(correlation(test)) < 0.06
     assert len(tied) == len(free) == 4_000 and len(test) == 3_000
     held = {tuple(p) for p in test.points.tolist()}
-    assert not held & {tuple(p) for p in tied.points.tolist()}
+    assert not held & {tuple(p) for p in tied.points.tolist() + free.points.tolist()}
     assert small.title() == "dsprites (re-rendered), correlated" or small.title() == "dsprites, correlated"
     with pytest.raises(InputError, match="points=0"):
         Resampled(points=0).load()
@@ -433,3 +469,5 @@ def test_factor_vae_shuffles_features_as_wholes():
     assert not torch.equal(mixed[:, 0], mixed[:, 2])
     with pytest.raises(InputError, match="divisor of latent_dim"):
         FactorVAE(latent_dim=4, feature_dim=3, steps=1, layers=(4,), critic=(4,)).fit(np.random.rand(20, 3))
+    with pytest.raises(InputError, match="at least two"):
+        FactorVAE(latent_dim=4, feature_dim=4, steps=1, layers=(4,), critic=(4,)).fit(np.random.rand(20, 3))

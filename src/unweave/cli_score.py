@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -103,7 +104,10 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
             return kept
     done = {k.partition(".")[0] for k in kept}
     rest = {name: scorer for name, scorer in scorers.items() if name not in done}
-    model = load(options.codes) if any(s.facts.truth == "decoder" for s in rest.values()) else None
+    model = None
+    if any(s.facts.truth == "decoder" for s in rest.values()):
+        with contextlib.suppress(InputError):  # a method of the user's own, which a folder alone does not tell
+            model = load(options.codes)
     truth = Truths(None, torch.from_numpy(run.truth), run.factors, model)
     return kept | (score_codes(run.codes, truth, options, rest, notify, least=0 if kept else 1) if rest else {})
 

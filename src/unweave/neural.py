@@ -240,7 +240,11 @@ class Neural(Method):
     def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
         """The network as it was saved."""
         net = self.build(self.shape_)
-        net.load_state_dict(weights)
+        try:
+            net.load_state_dict(weights)
+        except RuntimeError as error:
+            text = " ".join(str(error).split()[-30:])
+            raise InputError(f"the weights do not fit the settings of {self.title()}: {text}") from error
         return net.eval()
 
 

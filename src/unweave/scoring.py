@@ -130,7 +130,8 @@ def scored(
     """A score's parts by name: value, best, and on request the chance level and a bootstrap interval."""
     found = scorer(truth, codes)
     values, counts = numbers(found), [part for part in numbers(found) if isinstance(getattr(found, part, None), int)]
-    base = chance_level(scorer, truth, codes, seed=seed) if chance else {}
+    guessing = chance and scorer.facts.truth != "decoder"  # there, codes have no truth to be shuffled against
+    base = chance_level(scorer, truth, codes, seed=seed) if guessing else dict.fromkeys(values, np.nan)
     bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
     rows: dict[str, dict[str, float]] = {}
     for part, value in values.items():
@@ -177,8 +178,10 @@ def interval(
 
 def rows_of(truth: Any, rows: np.ndarray) -> Any:
     """Some rows of whatever a metric is told: an array, a tensor, prepared factors, nothing."""
-    if truth is None or hasattr(truth, "take_rows"):
-        return truth if truth is None else truth.take_rows(rows)
+    if truth is None or hasattr(truth, "inverse_transform"):  # a method is the same whatever rows it is shown
+        return truth
+    if hasattr(truth, "take_rows"):
+        return truth.take_rows(rows)
     return (truth.numpy(force=True) if isinstance(truth, Tensor) else np.asarray(truth))[rows]
 
 

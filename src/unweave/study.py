@@ -324,8 +324,10 @@ def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify
         return done
     notify(f"{run.title()}: finished before; scoring {', '.join(missing)}")
     data = run.data.load()
+    decoding = any(scorer.facts.truth == "decoder" for scorer in missing.values())
+    model = type(run.method).load(folder) if decoding else None
     draw = run.data.judged(data).collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
-    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, catalog.load(folder))
+    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, model)
     write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
 

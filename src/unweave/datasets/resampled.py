@@ -44,7 +44,9 @@ class Resampled(Dataset):
         return DSprites() if self.of == "dsprites" else Shapes3D()
 
     def needed(self) -> tuple[Original, ...]:
-        return self.whole().needed() if self.of == "colored-mnist" else ()
+        if self.of != "colored-mnist":
+            return ()
+        return (*self.whole().needed(), *(replace(self, part="test").needed() if self.part != "test" else ()))
 
     def title(self) -> str:
         return f"{self.whole().title()}, {self.part}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -62,12 +63,22 @@ class Autoencoding(Neural):
         decoder = nn.Sequential(mlp(latent, *self.layers[::-1], features), nn.Unflatten(1, shape))
         return Coder(encoder, decoder)
 
-    def judge(self, shape: tuple[int, ...], hidden: tuple[int, ...], out: int = 1) -> nn.Module:
-        """Numbers for an observation, (n, *shape) -> (n, out), by the encoder's convolutions and layers of its own."""
+    def judge(
+        self,
+        shape: tuple[int, ...],
+        hidden: tuple[int, ...],
+        *,
+        out: int = 1,
+        widths: tuple[int, ...] = (),
+        slope: float = 0.0,
+    ) -> nn.Module:
+        """Numbers for an observation, (n, *shape) -> (n, out), by convolutions as the encoder's, or of other widths."""
         if len(shape) == 2 and self.network != "mlp":
-            return nn.Sequential(nn.Unflatten(1, (1, shape[0])), self.judge((1, *shape), hidden, out))
+            inner = self.judge((1, *shape), hidden, out=out, widths=widths, slope=slope)
+            return nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner)
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
-            return conv_encoder(shape, out, widths=self.widths, hidden=hidden)
+            bend = nn.ReLU if slope == 0 else partial(nn.LeakyReLU, slope)
+            return conv_encoder(shape, out, widths=widths or self.widths, hidden=hidden, activation=bend)
         return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, out))
 
     def mean(self, out: Tensor) -> Tensor:

@@ -35,9 +35,11 @@ class FactorVAE(PenalisedVAE):
     """codes of a feature: the total correlation is that of features, so codes of one may depend on each other"""
 
     def prepare(self, data: FactorData) -> None:
+        text = f"latent_dim={self.latent_dim}, feature_dim={self.feature_dim}"
         if self.feature_dim < 1 or self.latent_dim % self.feature_dim:
-            text = f"latent_dim={self.latent_dim}, feature_dim={self.feature_dim}"
             raise InputError(f"{text}: codes must be whole features; wanted a divisor of latent_dim")
+        if 1 < self.feature_dim == self.latent_dim:
+            raise InputError(f"{text}: one feature has no total correlation; wanted at least two")
 
     def groups(self) -> list[list[int]]:
         """The codes of each feature, for scores that take features as wholes."""

@@ -17,6 +17,8 @@ from ..optimiser import Adam
 from ._autoencoding import Autoencoding
 
 BETAS = (0.5, 0.999)
+SLOPE = 0.2  # of the judges' activations below zero
+SLACK = 1e-4  # stages begin where they should in spite of rounding
 
 
 class GAN(nn.Module):
@@ -24,9 +26,10 @@ class GAN(nn.Module):
 
     def __init__(self, decoder: nn.Module, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
         super().__init__()
-        self.decoder, self.body, self.pairs = decoder, body, pairs
+        self.decoder, self.body = decoder, spectrally(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
         self.real = spectrally(nn.Linear(width, 1))
-        self.q = spectrally(nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(0.2), nn.Linear(width, codes)))
+        self.q = spectrally(nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes)))
+        self.pairs = nn.Sequential(spectrally(pairs), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
 
 
 @final
@@ -57,13 +60,15 @@ class InfoGANCR(Autoencoding):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         width = (self.hidden or (128,))[-1]
         decoder = self.coder(shape, 1, latent=self.latent_dim + self.noise_dim).decoder
-        body = nn.Sequential(self.judge(shape, self.hidden, out=width), nn.LeakyReLU(0.2))
-        pair = self.judge((2 * shape[0], *shape[1:]), self.hidden, out=self.latent_dim)
-        return GAN(decoder, spectrally(body), spectrally(pair), width, self.latent_dim)
+        body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
+        pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
+        return GAN(decoder, body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
             raise InputError("latent_dim=1: a pair of images cannot tell which of one code it shares; wanted two")
+        if not 0 <= self.contrast_after <= 1:
+            raise InputError(f"contrast_after={self.contrast_after}: wanted a share of the steps, from 0 to 1")
         if not 0 <= self.gap < 2 or self.gap_stages < 1 or self.noise_dim < 0:
             text = f"gap={self.gap}, gap_stages={self.gap_stages}, noise_dim={self.noise_dim}"
             raise InputError(f"{text}: wanted a gap in [0, 2), at least one stage, and no negative dimension")
@@ -78,7 +83,7 @@ class InfoGANCR(Autoencoding):
         d = self.latent_dim
         k = torch.randint(d, (n,), generator=rng, device=rng.device)
         return {"c": 2 * uniform(n, d + self.noise_dim) - 1, "k": k, "one": uniform(n, d), "other": uniform(n, d),
-                "rest": 2 * uniform(n, 2 * self.noise_dim) - 1}  # fmt: skip
+                "rest": 2 * uniform(n, self.noise_dim) - 1}  # fmt: skip
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x, c, k, progress = batch["x"], batch["c"], batch["k"], batch["progress"]
@@ -89,7 +94,7 @@ class InfoGANCR(Autoencoding):
         h = frozen(net.body, fake)
         fool = F.softplus(-frozen(net.real, h)).mean()
         info = 0.5 * (frozen(net.q, h) - codes).square().sum(1).mean()  # -log Q(c | G(c, z))
-        acts = (progress >= self.contrast_after).float()
+        acts = (progress + SLACK >= self.contrast_after).float()
         first, second = self.mean(net.decoder(self.couples(batch, progress))).chunk(2)
         pair = torch.cat([first, second], 1)
         contrast = F.cross_entropy(frozen(net.pairs, pair), k)
@@ -107,9 +112,11 @@ class InfoGANCR(Autoencoding):
         }  # fmt: skip
 
     def couples(self, batch: dict[str, Tensor], progress: Tensor) -> Tensor:
-        """Latents of pairs that share code k and differ in all others by the gap at least, (2 n, d + noise)."""
+        """Latents of pairs that share code k and the noise, other codes being a gap apart, (2 n, d + noise)."""
         room = max(1 - self.contrast_after, 1e-9)
-        done = ((progress - self.contrast_after) / room * self.gap_stages).floor().clamp(0, self.gap_stages)
+        done = (
+            ((progress - self.contrast_after) / room * (self.gap_stages + 1) + SLACK).floor().clamp(0, self.gap_stages)
+        )
         gap = self.gap * (1 - done / self.gap_stages)
         one, other = ((2 - gap) * batch[name] - (1 - gap / 2) for name in ("one", "other"))  # inside by half the gap
         sign = torch.where(one > other, 1.0, -1.0)
@@ -117,8 +124,7 @@ class InfoGANCR(Autoencoding):
         same = 2 * batch["one"] - 1
         a = torch.where(shares, same, one + sign * gap / 2)
         b = torch.where(shares, same, other - sign * gap / 2)
-        rest = batch["rest"].chunk(2, 1)
-        return torch.cat([torch.cat([a, rest[0]], 1), torch.cat([b, rest[1]], 1)])
+        return torch.cat([torch.cat([a, b]), batch["rest"].repeat(2, 1)], 1)
 
     def encode(self, x: Tensor) -> Tensor:
         return self.applied(lambda net, part: net.q(net.body(part)), x)

@@ -57,7 +57,13 @@ class InterventionAutoencoder(Autoencoding):
     hidden: tuple[int, ...] = (128,)
     """fully connected layers between the convolutions and the codes"""
     judges: tuple[int, ...] = (128,)
-    """the same, of discriminator and weight network, which have the encoder's convolutions"""
+    """the same, of discriminator and weight network"""
+    judge_widths: tuple[int, ...] = ()
+    """channels of their convolutions; as the encoder's unless you say which"""
+    judge_slope: float = 0.0
+    """of their activations below zero; 0 is ReLU"""
+    reweigh: bool = True
+    """whether W weighs what interventions make; without it L_adv asks for independent features"""
     translator: int = 128
     """numbers that an image becomes inside the translator"""
 
@@ -68,6 +74,8 @@ class InterventionAutoencoder(Autoencoding):
             raise InputError("batch_size=1: an intervention takes a value from another observation of the batch")
         if self.inner_steps < 1:
             raise InputError(f"inner_steps={self.inner_steps}: wanted at least 1; through='off' leaves L_diff out")
+        if not 0 <= self.diff_after <= 1:
+            raise InputError(f"diff_after={self.diff_after}: wanted a share of the steps, from 0 to 1")
         self.latent_dim_ = self.count() * self.feature_dim
 
     def count(self) -> int:
@@ -79,7 +87,7 @@ class InterventionAutoencoder(Autoencoding):
             k = 10 if self.latent_dim == "auto" else self.latent_dim // d
         if self.latent_dim not in ("auto", k * d):
             text = f"latent_dim={self.latent_dim} is not {k} features of {d}" if k else f"feature_dim={d}"
-            raise InputError(f"{text}: leave latent_dim out, or make it features x feature_dim = {max(k, 1) * d}")
+            raise InputError(f"{text}: leave latent_dim out, or make it features x feature_dim = {max(k, 2) * d}")
         if k < 2:
             raise InputError("one feature only: to exchange it is to exchange everything; wanted at least two")
         return k
@@ -91,11 +99,14 @@ class InterventionAutoencoder(Autoencoding):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         codes = self.count() * self.feature_dim
         net = self.coder(shape, codes, latent=codes)
-        net.discriminator, net.weight = (self.judge(shape, self.judges) for _ in range(2))
+        net.discriminator, net.weight = (self._judge(shape) for _ in range(2))
         if self.through != "off":
             inner = self.coder(shape, self.translator, latent=self.translator)
             net.translator = nn.Sequential(inner.encoder, inner.decoder)
         return net
+
+    def _judge(self, shape: tuple[int, ...]) -> nn.Module:
+        return self.judge(shape, self.judges, widths=self.judge_widths, slope=self.judge_slope)
 
     def rates(self) -> dict[str, Adam]:
         return {"": Adam(self.lr), "weight.": Adam(self.weight_lr)}
@@ -137,12 +148,14 @@ class InterventionAutoencoder(Autoencoding):
         Real images are the reconstructions, which L_adv does not change.
         """
         literal = self.adversary == "minimax"
-        w = len(x_1) * torch.softmax(net.weight(x_1 if literal else x_1.detach())[:, 0], 0)  # W / N
+        log_w = net.weight(x_1 if literal else x_1.detach())[:, 0].float()
+        w = len(x_1) * torch.softmax(log_w if self.reweigh else 0 * log_w, 0)  # W / N
         seen = frozen(net.discriminator, x_1)[:, 0]  # log D / (1 - D)
         if literal:
             adv = -(w * F.softplus(seen)).mean()
         else:  # the weights still weigh log(1 - D): of -log D they would prefer what does not look real
-            adv = (w.detach() * F.softplus(-seen)).mean() - (w * F.softplus(seen.detach())).mean()
+            weights = -(w * F.softplus(seen.detach())).mean()
+            adv = (w.detach() * F.softplus(-seen)).mean() + (weights - weights.detach())
         told = net.discriminator(torch.cat([real, x_1.detach()]))[:, 0]
         yes, no = told.chunk(2)
         return adv, F.softplus(-yes).mean() + (w.detach() * F.softplus(no)).mean()
@@ -157,7 +170,7 @@ class InterventionAutoencoder(Autoencoding):
         a, b = z_r[:1], z_r[1:2]
         still = self.through == "data"
         decoder = (lambda c: frozen(net.decoder, c.detach())) if still else net.decoder
-        u, v = self.mean(decoder(exchanged(z, a, b, own))).chunk(2)
+        u, v = leaking(self.mean(decoder(exchanged(z, a, b, own))), weight).chunk(2)
         first = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in first.items()} if still else first
         for _ in range(self.inner_steps):
@@ -165,8 +178,7 @@ class InterventionAutoencoder(Autoencoding):
             theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
         if still:  # to first order, the start moves with the end
             theta = {name: p.detach() + (first[name] - first[name].detach()) for name, p in theta.items()}
-        pairs = self.mean(net.decoder(exchanged(z_r, a, b, own)))
-        u, v = (weight * pairs + (1 - weight) * pairs.detach()).chunk(2)
+        u, v = leaking(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
         return self.translation(theta, net.translator, u, v)
 
     def translation(self, theta: dict[str, Tensor], translator: nn.Module, u: Tensor, v: Tensor) -> Tensor:
@@ -175,6 +187,11 @@ class InterventionAutoencoder(Autoencoding):
 
     def encode(self, x: Tensor) -> Tensor:
         return self.applied(lambda net, part: net.encoder(part), x)
+
+
+def leaking(x: Tensor, weight: Tensor) -> Tensor:
+    """The same, letting so much of the gradient through."""
+    return weight * x + (1 - weight) * x.detach()
 
 
 def exchanged(z: Tensor, a: Tensor, b: Tensor, own: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,22 +54,30 @@ def translation_difficulty(
 
     `method` has a decoder (`inverse_transform`); `codes` (n, d) are its codes of some observations, or the observations
     themselves as `FactorData`. For each feature (a living code, or the groups that `features` or the method names) and
-    `pairs` of values a, b that two observations have, half the observations are decoded with a and with b, and a
-    translator learns to make the second image of the first; the score is its loss on the other half. No labels are
+    `pairs` of values a, b that two observations have, up to `observations` are decoded with a and with b, and a
+    translator learns to make the second image of the first; the score is its loss on as many others. No labels are
     looked at. `network`: an encoder and decoder, `steps` of Adam, starting from the identity. `linear`: ridge
     regression between pixels, which is exact and fast.
     """
+    if translator not in ("network", "linear"):
+        raise InputError(f"translator={translator!r}: wanted 'network' or 'linear'")
+    if pairs < 1 or observations < 2 or steps < 0:
+        text = f"pairs={pairs}, observations={observations}, steps={steps}"
+        raise InputError(f"{text}: wanted at least one pair of values, two observations, and no negative steps")
     z = _codes_of(method, codes, observations, seed)
     groups = _groups(method, z, features)
     rng, living = np.random.default_rng(seed), alive(z)
     groups = [g for g in groups if living[g].any()]
-    if not groups or pairs < 1:
-        raise InputError(f"no code of {z.shape[1]} varies: there is nothing to exchange; wanted pairs >= 1 of values")
-    rows = []
+    if not groups:
+        raise InputError(f"no code of {z.shape[1]} varies: there is nothing to exchange")
+    images = []
     for group in groups:
         for a, b in (rng.choice(len(z), 2, replace=False) for _ in range(pairs)):
-            u, v = (_decoded(method, z, group, value) for value in (a, b))
-            rows.append(_task(u, v, translator, steps, seed))
+            images.append((_decoded(method, z, group, a), _decoded(method, z, group, b)))
+    probable = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
+    device = method.found_device() if hasattr(method, "found_device") else "cpu"
+    learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
+    rows = [_task(u, v, learner, probable) for u, v in images]
     loss, entropy, untouched = np.mean(rows, 0)
     change = untouched - entropy
     return Translation(float(loss), float(loss - entropy), float((loss - entropy) / change) if change > 0 else 0.0)
@@ -78,6 +87,7 @@ def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
     """(n, d): at most twice as many rows as a task learns from."""
     if not callable(getattr(method, "inverse_transform", None)):
         raise InputError(f"{type(method).__name__} has no inverse_transform: translation needs a decoder")
+    codes = codes.load() if hasattr(codes, "load") else codes  # a recipe
     if hasattr(codes, "collect"):
         codes = method.transform(codes.collect(2 * most, Generator().manual_seed(seed)).x)
     z = as_matrix(codes, "codes")
@@ -102,33 +112,23 @@ def _decoded(method: Any, z: np.ndarray, group: np.ndarray, row: int) -> Tensor:
     return torch.as_tensor(np.asarray(method.inverse_transform(z), np.float32))
 
 
-def _task(u: Tensor, v: Tensor, translator: str, steps: int, seed: int) -> tuple[float, float, float]:
+def _task(u: Tensor, v: Tensor, learner: Any, probable: bool) -> tuple[float, ...]:
     """Losses on the second half: of what was translated, of the truth itself, and of what was not translated."""
     half = len(u) // 2
-    learn, u_test, v_test = (u[:half], v[:half]), u[half:], v[half:]
-    if translator == "linear":
-        found = _linear(*learn, u_test)
-    elif translator == "network":
-        found = _network(*learn, u_test, steps, seed)
-    else:
-        raise InputError(f"translator={translator!r}: wanted 'network' or 'linear'")
-    return tuple(float(_loss(v_test, w)) for w in (found, v_test, u_test))  # type: ignore[return-value]
+    found = learner(u[:half], v[:half], u[half:], probable)
+    return tuple(float(_loss(v[half:], w, probable)) for w in (found, v[half:], u[half:]))
 
 
-def _probable(*images: Tensor) -> bool:
-    return all(float(x.min()) >= 0 and float(x.max()) <= 1 for x in images)
-
-
-def _loss(v: Tensor, found: Tensor) -> Tensor:
+def _loss(v: Tensor, found: Tensor, probable: bool) -> Tensor:
     """Cross-entropy of pixels between 0 and 1, half the squared error of anything else, (n, ...) -> nats."""
-    if _probable(v):
+    if probable:
         each = F.binary_cross_entropy(found.clamp(EDGE, 1 - EDGE), v, reduction="none")
     else:
         each = 0.5 * (found - v).square()
     return each.flatten(1).sum(1).mean()
 
 
-def _linear(u: Tensor, v: Tensor, u_test: Tensor) -> Tensor:
+def _linear(u: Tensor, v: Tensor, u_test: Tensor, probable: bool) -> Tensor:
     """Ridge regression in its dual form, between deviations from the means."""
     U, V, T = (x.flatten(1).double() for x in (u, v, u_test))
     centre, middle = U.mean(0), V.mean(0)
@@ -162,17 +162,16 @@ class Translator(nn.Module):
         return self.share * u + self.net(u)
 
 
-def _network(u: Tensor, v: Tensor, u_test: Tensor, steps: int, seed: int) -> Tensor:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+def _network(u: Tensor, v: Tensor, u_test: Tensor, probable: bool, *, steps: int, seed: int, device: str) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # every task starts from the same weights
-        net = Translator(tuple(u.shape[1:]), _probable(u, v)).to(device)
+        net = Translator(tuple(u.shape[1:]), probable).to(device)
     u, v, u_test = (x.to(device) for x in (u, v, u_test))
     optimiser, rng = torch.optim.Adam(net.parameters(), RATE), Generator().manual_seed(seed)
     for _ in range(steps):
         rows = torch.randint(len(u), (min(BATCH, len(u)),), generator=rng).to(device)
         optimiser.zero_grad()
-        torch.autograd.backward(_loss(v[rows], net(u[rows])))
+        torch.autograd.backward(_loss(v[rows], net(u[rows]), probable))
         optimiser.step()
     with torch.no_grad():
         return net(u_test).cpu()

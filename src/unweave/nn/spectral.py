@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -40,9 +41,10 @@ class SpectralConv(nn.Conv2d):
 
 def normalised(weight: Tensor, start: Tensor) -> Tensor:
     """W / sigma(W), of which the gradient takes the singular vectors as they are."""
-    W = weight.flatten(1)
-    still, u, v = W.detach(), start, start
-    for _ in range(ROUNDS):
-        v = F.normalize(still.T @ u, dim=0)
-        u = F.normalize(still @ v, dim=0)
-    return weight / (u @ W @ v)
+    with torch.autocast(weight.device.type, enabled=False):  # seven bits are too few for an iteration
+        W = weight.flatten(1)
+        still, u, v = W.detach(), start, start
+        for _ in range(ROUNDS):
+            v = F.normalize(still.T @ u, dim=0)
+            u = F.normalize(still @ v, dim=0)
+        return weight / (u @ W @ v)
