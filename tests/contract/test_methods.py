@@ -43,7 +43,8 @@ def x():
 def test_scikit_learn_accepts_it(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        results = check_estimator(made(name), on_fail=None, on_skip=None)
+        few = {"steps": 3} if name in NETWORKS else {}  # what is checked does not depend on how much was learned
+        results = check_estimator(made(name, **few), on_fail=None, on_skip=None)
     failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
     assert not failed, failed
     assert len([r for r in results if r["status"] == "passed"]) > 40

@@ -46,7 +46,7 @@ class InterventionAutoencoder(Autoencoding):
     """what encoder and decoder minimise of L_adv: itself, or -log D where it has log(1 - D)"""
     through: Literal["data", "steps", "off"] = "data"
     """L_diff is differentiated through the pairs alone, or through the translator's steps too; or there is none"""
-    inner_steps: int = 5
+    inner_steps: int = 3
     """s, steps of the translator on the pairs of a batch"""
     inner_lr: Lane = 1e-3
     """alpha, the learning rate of these"""
