@@ -93,6 +93,7 @@ def main(options: Options) -> None:
     figure, (axis,) = panels(1, width=6.5, height=5)
     cells(axis, found.to_numpy(), list(found.columns))
     axis.set_xticks(range(len(found)), list(found.columns), rotation=40, ha="right")
+    axis.set_xlabel("")
     axis.set_title(f"Spearman correlation over {len(table)} FactorVAE runs")
     save(figure, out / "figure-3.png")
     lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(found.index, found.to_numpy(), strict=True)]
