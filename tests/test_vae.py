@@ -11,7 +11,16 @@ from torch.nn import functional as F
 from unweave import InputError
 from unweave.arrays import as_data
 from unweave.data import Factor, Grid, Table
-from unweave.functional import Normal, covariance, densities, kl_to_standard, stratified, total_correlation, weighted
+from unweave.functional import (
+    Normal,
+    covariance,
+    densities,
+    frozen,
+    kl_to_standard,
+    stratified,
+    total_correlation,
+    weighted,
+)
 from unweave.methods import (
     DIPVAE,
     IRMAE,
@@ -27,7 +36,6 @@ from unweave.methods import (
 )
 from unweave.methods._vae import posterior
 from unweave.methods.ada_vae import averaged
-from unweave.methods.factor_vae import frozen
 
 N, D = 8, 3
 TABLE = as_data(np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32), np.arange(50) % 4)

@@ -108,7 +108,7 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
     if any(s.facts.truth == "decoder" for s in rest.values()):
         with contextlib.suppress(InputError):  # a method of the user's own, which a folder alone does not tell
             model = load(options.codes)
-    truth = Truths(None, torch.from_numpy(run.truth), run.factors, model)
+    truth = Truths(None, torch.tensor(run.truth), run.factors, model)
     return kept | (score_codes(run.codes, truth, options, rest, notify, least=0 if kept else 1) if rest else {})
 
 
