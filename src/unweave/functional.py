@@ -95,3 +95,8 @@ def shuffled(z: Tensor, order: Tensor) -> Tensor:
 def frozen(net: Any, x: Tensor) -> Tensor:
     """What a network says, with no gradient to its own weights."""
     return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))
+
+
+def leaking(x: Tensor, weight: Any) -> Tensor:
+    """The same, letting so much of the gradient through; a negative weight turns it round."""
+    return weight * x + (1 - weight) * x.detach()

@@ -66,9 +66,9 @@ class Part:
         for method, rng in zip(self.methods, self.rngs, strict=True):
             n = steps * method.batch_size
             plan = method.plan(self.data, n, rng)
-            views.append({k: v.reshape(steps, -1, *v.shape[1:]) for k, v in plan.views.items()})
+            views.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in plan.views.items()})
             extra = plan.given | method.draws(n, rng)
-            given.append({k: v.reshape(steps, -1, *v.shape[1:]) for k, v in extra.items()})
+            given.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in extra.items()})
         return (_joined(views), _joined(given)) if self.stacked else (views[0], given[0])
 
     def batch(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ..data import FactorData
 from ..errors import InputError
-from ..functional import frozen
+from ..functional import frozen, leaking
 from ..neural import Lane
 from ..optimiser import Adam, clipped
 from ..supervision import Plan
@@ -187,11 +187,6 @@ class InterventionAutoencoder(Autoencoding):
 
     def encode(self, x: Tensor) -> Tensor:
         return self.applied(lambda net, part: net.encoder(part), x)
-
-
-def leaking(x: Tensor, weight: Tensor) -> Tensor:
-    """The same, letting so much of the gradient through."""
-    return weight * x + (1 - weight) * x.detach()
 
 
 def exchanged(z: Tensor, a: Tensor, b: Tensor, own: Tensor) -> Tensor:

@@ -1,0 +1,142 @@
+"""What classifiers share: classes found in the data, a head on the codes, scikit-learn's manners."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, final
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from ..checks import as_classes
+from ..data import FactorData
+from ..dataset import Dataset
+from ..errors import InputError
+from ..supervision import Plan, labelled
+from ._autoencoding import Autoencoding
+
+COUNTED = 100_000  # labels that classes are found in, where the data have no end
+
+
+class Classifying(ClassifierMixin, Autoencoding):
+    """Abstract: learns codes and, from them, the class of an observation; `net.classifier` is the head."""
+
+    needs = "labels"
+
+    label: str = ""
+    """the factor that is the class; the first discrete one unless named"""
+
+    def as_labels(self, y: Any) -> Any:
+        """Classes; a single column of them may stand upright, which scikit-learn wants to be warned of."""
+        labels = as_classes(y)
+        if not hasattr(labels, "columns") and labels.ndim == 2 and labels.shape[1] == 1:
+            return column_or_1d(labels, warn=True)
+        return labels
+
+    def prepare(self, data: FactorData) -> None:
+        rng = Generator(self.found_device()).manual_seed(0)
+        labelled(data, 2, rng, factor=self.label or None)  # which says what is wrong with the labels, if anything is
+        name = self.label or next(f.name for f in data.factors if f.size is not None)
+        points = data.observed(sys.maxsize)
+        points = data.sample(COUNTED, rng) if points is None else points
+        factor, column = data.factors[data.column(name)], data.column(name)
+        self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
+        if len(self.levels_) < 2:
+            raise InputError(f"label {name!r} has one class only: there is nothing to tell apart; wanted two at least")
+        self.values_ = [factor.values[k] if factor.values else k for k in self.levels_]
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        plan = labelled(data, n, rng, factor=self.label or None)
+        return Plan(plan.views, {"u": self.index(plan.given["u"])})
+
+    def stays(self) -> bool:
+        return True
+
+    @final
+    def index(self, u: Tensor) -> Tensor:
+        """Which of the classes a level of the label is, (n,)."""
+        return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u)
+
+    def predictive(self, z: Tensor) -> Tensor:
+        """The codes that the classifier looks at: all, unless you say otherwise."""
+        return z
+
+    def cross_entropy(self, net: Any, z: Tensor, u: Tensor) -> Tensor:
+        """Of the classes, in nats."""
+        return F.cross_entropy(net.classifier(self.predictive(z)), u)
+
+    # Final ------------------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """What the classes are called, (classes,)."""
+        return np.array(self.values_)
+
+    @final
+    @torch.no_grad()
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """How likely each class is, (n, classes), in the order of `classes_`."""
+        z = torch.from_numpy(self.transform(X)).float()
+        net: Any = self.net_
+        return torch.softmax(net.classifier(self.predictive(z)).double(), 1).numpy()
+
+    @final
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class, (n,)."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(1)]
+
+    @final
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of observations whose class is predicted right; data bring their own labels."""
+        if isinstance(X, Dataset):
+            X = X.load()
+        if isinstance(X, FactorData):
+            X, c = X.collect(COUNTED, Generator().manual_seed(0)), X
+            level = X.c[:, c.column(self.label or next(f.name for f in c.factors if f.size is not None))].long()
+            unseen = sorted(set(level.tolist()) - set(self.levels_))
+            if unseen:
+                raise InputError(f"label {unseen[0]} was not learned (there are: {', '.join(map(str, self.levels_))})")
+            X, y = X.x, self.classes_[self.index(level).numpy(force=True)]
+        if y is None:
+            raise InputError("score needs the classes: pass y, or data that have labels")
+        known = {str(k) for k in self.classes_.tolist()}
+        unknown = [str(v) for v in np.asarray(y).ravel().tolist() if str(v) not in known]
+        if unknown:
+            raise InputError(f"class {unknown[0]!r} was not learned (there are: {', '.join(sorted(known))})")
+        return float(super().score(X, y, sample_weight))
+
+
+class Informed(Classifying):
+    """Abstract: a classifier that is told the nuisances of its training data, all discrete factors but the label.
+
+    Without any it is the classifier that it is made of, and says so.
+    """
+
+    def prepare(self, data: FactorData) -> None:
+        super().prepare(data)
+        name = self.label or next(f.name for f in data.factors if f.size is not None)
+        known = [(j, f) for j, f in enumerate(data.factors) if f.size is not None and f.name != name and not f.noise]
+        self.columns_, self.sizes_ = [j for j, _ in known], [int(f.size or 0) for _, f in known]
+        told = ", ".join(f.name for _, f in known)
+        self.diagnosis_ = [f"Nuisances: {told}." if told else "No nuisances are known: nothing to be invariant to."]
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        plan = super().plan(data, n, rng)
+        s = data.labels(plan.views["x"])[:, self.columns_].long()
+        return Plan(plan.views, plan.given | {"s": s})
+
+    @final
+    def one_hot(self, s: Tensor) -> Tensor:
+        """Nuisances (n, factors) as ones among zeros, (n, sum of their sizes)."""
+        parts = [s[:, i : i + 1] == torch.arange(size, device=s.device) for i, size in enumerate(self.sizes_)]
+        return torch.cat(parts, 1).float() if parts else s.new_zeros((len(s), 0), dtype=torch.float32)
+
+    @final
+    def any_nuisance(self, z: Tensor) -> Tensor:
+        """All values of every nuisance equally likely, (n, sum of their sizes)."""
+        return z.new_tensor([1 / size for size in self.sizes_ for _ in range(size)]).expand(len(z), -1)
