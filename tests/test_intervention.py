@@ -322,10 +322,10 @@ def test_turned_codes_are_harder_to_translate():
 
 def test_a_network_learns_to_translate_and_starts_from_the_identity():
     m = Exact(0)
-    none, some = (translation_difficulty(m, m.codes, steps=steps, pairs=1) for steps in (0, 40))
+    none, some = (translation_difficulty(m, m.codes, translator="network", steps=steps, pairs=1) for steps in (0, 40))
     assert none.relative == pytest.approx(1.0, abs=1e-3)
     assert some.relative < 0.9
-    again = translation_difficulty(m, m.codes, steps=40, pairs=1)
+    again = translation_difficulty(m, m.codes, translator="network", steps=40, pairs=1)
     assert again == some
 
 
