@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from ..method import Method
 from ..neural import Lane
 from ._classifying import Classifying
-from ._vae import divergence, posterior, weighed
+from ._vae import VAE, divergence, posterior, weighed
 
 
 @final
@@ -39,7 +38,7 @@ class CNNClassifier(Classifying):
 
 
 @final
-class VAEClassifier(Classifying):
+class VAEClassifier(Classifying, VAE):
     """Classifier on the codes of a beta-VAE, both trained together."""
 
     paper = "Swap and contrast (2022), Table 1, 'beta-VAE'"
@@ -52,12 +51,9 @@ class VAEClassifier(Classifying):
     """weight of reconstruction and KL term beside the cross-entropy, which is a few nats where they are hundreds"""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        net = self.coder(shape, 2 * self.latent_dim)
+        net = super().build(shape)
         net.classifier = nn.Linear(self.latent_dim, len(self.levels_))
         return net
-
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        return {"eps": torch.randn(n, self.latent_dim, generator=rng, device=rng.device)}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x = batch["x"]
@@ -67,6 +63,3 @@ class VAEClassifier(Classifying):
         rec = self.reconstruction(x, net.decoder(z)).mean()
         kl = divergence(q)
         return weighed({"ce": (1, ce), "rec": (self.generative, rec), "kl": (self.generative * self.beta, kl)})
-
-    def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: posterior(net, part).mean, x)

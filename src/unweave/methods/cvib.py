@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, final
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from ..neural import Lane
 from ._classifying import Informed
-from ._vae import divergence, posterior, weighed
+from ._vae import VAE, divergence, posterior, weighed
 
 
 @final
-class CVIB(Informed):
+class CVIB(Informed, VAE):
     """Conditional variational information bottleneck: invariance without an adversary, by a decoder that knows c.
 
     E[-log p(y | z)] + beta KL + lambda (KL - log p(x | z, c)): the last bracket bounds the information of z on the
@@ -34,9 +34,6 @@ class CVIB(Informed):
         net.classifier = nn.Linear(self.latent_dim, len(self.levels_))
         return net
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        return {"eps": torch.randn(n, self.latent_dim, generator=rng, device=rng.device)}
-
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x = batch["x"]
         q = posterior(net, x)
@@ -45,9 +42,6 @@ class CVIB(Informed):
         rec = self.reconstruction(x, net.decoder(torch.cat([z, self.one_hot(batch["s"])], 1))).mean()
         kl = divergence(q)
         return weighed({"ce": (1, ce), "kl": (self.beta + self.strength, kl), "rec": (self.strength, rec)})
-
-    def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: posterior(net, part).mean, x)
 
     def decode(self, z: Tensor) -> Tensor:
         """With all values of the nuisances equally likely."""
