@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.stats import t
+from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
 from unweave.datasets import Resampled
@@ -33,7 +34,7 @@ from unweave.figures.traversal import grid
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.metrics import dci, irs, sap, translation_difficulty
 from unweave.neural import Neural
-from unweave.study import EVALUATED, EVALUATION_SEED, Evaluated, Run, execute, read_run
+from unweave.study import EVALUATED, EVALUATION_SEED, Run, execute, read_run
 from unweave.terminal import progress, say, say_table
 
 OURS = "intervention"
@@ -106,7 +107,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     groups: Any = {"latent_dim": 32, "feature_dim": 16} if options.table == "cmnist" else {"latent_dim": 10}
     lr = options.lr or (2e-3 if small else 5e-4)
     ours: Any = {**shared, **net, **groups, "lr": lr, "weight_lr": lr / 10}
-    ours |= {"lambda_in": 1.0, "lambda_adv": 10.0} if options.table == "cmnist" else {}
+    ours |= {"lambda_in": 1.0, "lambda_adv": 10.0} if options.table == "cmnist" else {"lambda_adv": 30.0}
     if small:
         ours |= {"inner_steps": 2, "translator": 32}
     found: dict[str, Neural] = (
@@ -145,9 +146,11 @@ def ablations(ours: dict[str, Any]) -> dict[str, Neural]:
     return {f"{OURS}: {name}": InterventionAutoencoder(**ours | change) for name, change in left_out.items()}
 
 
-def scores(done: Evaluated, method: Any, options: Options) -> dict[str, float]:
+def scores(folder: Path, options: Options) -> dict[str, float]:
     """DCI, SAP and IRS of a run, features of several codes taken as wholes."""
-    groups = method.groups() if options.table == "cmnist" and hasattr(method, "groups") else None
+    done, method = read_run(folder), load(folder)
+    grouped = options.table == "cmnist" and isinstance(method, FactorVAE | InterventionAutoencoder)
+    groups = method.groups() if grouped else None
     keep = [j for j, f in enumerate(done.factors) if not f.noise]
     c, z = done.truth[:, keep], done.codes
     found = {"sap": sap(c, z, predictor="logistic", features=groups)}
@@ -163,21 +166,21 @@ def scores(done: Evaluated, method: Any, options: Options) -> dict[str, float]:
 
 def table(options: Options, out: Path, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str, int], Path]]:
     """One row per run, and the folders of all runs."""
-    rows, folders = [], {}
-    for part in ("independent", "correlated"):
-        runs = [
-            (name, seed, Run(data(options, part), m))
-            for seed in range(options.seeds)
-            for name, m in methods(options, seed).items()
-        ]
-        execute([run for *_, run in runs], out / "runs", metrics=[], notify=notify)
-        for name, seed, run in runs:
-            folder = out / "runs" / run.key
-            if folder.is_dir():  # else it failed, and was named
-                notify(f"scoring {name}, {part}, seed {seed}")
-                found = scores(read_run(folder), load(folder), options)
-                rows.append({"method": name, "part": part, "seed": seed, "key": run.key, **found})
-                folders[name, part, seed] = folder
+    runs = [
+        (name, part, seed, Run(data(options, part), m))
+        for part in ("independent", "correlated")
+        for seed in range(options.seeds)
+        for name, m in methods(options, seed).items()
+    ]
+    execute([run for *_, run in runs], out / "runs", metrics=[], notify=notify)
+    folders = {(name, part, seed): out / "runs" / run.key for name, part, seed, run in runs}
+    folders = {head: folder for head, folder in folders.items() if folder.is_dir()}  # others failed, and were named
+    notify(f"scoring {len(folders)} runs")
+    found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for folder in folders.values())
+    rows = [
+        {"method": name, "part": part, "seed": seed, "key": folder.name, **each}
+        for ((name, part, seed), folder), each in zip(folders.items(), found, strict=True)
+    ]
     if not rows:
         raise InputError("every run failed")
     return pd.DataFrame(rows), folders

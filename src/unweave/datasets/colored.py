@@ -34,10 +34,12 @@ class Painted(FactorData):
         self,
         grey: Table,
         extra: dict[Factor, tuple[int, ...]],
-        paint: Callable[[Tensor, Tensor], Tensor],
+        paint: Callable[..., Tensor],
+        tables: list[Tensor],
         given_label: Tensor | None = None,
     ) -> None:
         self.grey, self.paint, self.shape = grey, paint, (3, *grey.shape[1:])
+        self.tables = tables  # that values are looked up in, held so that they move to a device with the rest
         self.factors = (*grey.factors, *extra)
         self.allowed = [torch.tensor(values) for values in extra.values()]
         self.given_label = given_label  # (labels, values): how likely each value of the first extra factor is
@@ -70,7 +72,7 @@ class Painted(FactorData):
         """Every digit in every allowed painting, where these are few enough."""
         if len(self.grey) * prod(map(len, self.allowed)) > limit:
             return None
-        return torch.cartesian_prod(torch.arange(len(self.grey)), *self.allowed)
+        return torch.cartesian_prod(torch.arange(len(self.grey), device=self.grey.x.device), *self.allowed)
 
     def units(self, points: Tensor) -> Tensor | None:
         """A digit is either trained on or tested on, whatever its colour."""
@@ -79,7 +81,8 @@ class Painted(FactorData):
     def render(self, points: Tensor) -> Tensor:
         """Paint the rows."""
         flat = points.reshape(-1, points.shape[-1])
-        return self.paint(self.grey.render(flat[:, :1]), flat[:, 1:]).reshape(*points.shape[:-1], *self.shape)
+        painted = self.paint(self.grey.render(flat[:, :1]), flat[:, 1:], *self.tables)
+        return painted.reshape(*points.shape[:-1], *self.shape)
 
 
 class PaintedMNIST(Dataset):
@@ -116,10 +119,10 @@ class ColoredMNIST(PaintedMNIST):
     def load(self) -> FactorData:
         if self.form == "ten-colors":
             color = Factor("color", 10, "nominal")
-            return Painted(self.grey(), {color: tuple(range(10))}, _in_color, self._given_digit())
+            return Painted(self.grey(), {color: tuple(range(10))}, _in_color, [HUES], self._given_digit())
         if self.strength is not None:
             raise InputError("strength ties ten colours to ten digits; the form 'backgrounds' has none")
-        return Painted(self.grey(), _inks_and_papers(self.split), _on_background)
+        return Painted(self.grey(), _inks_and_papers(self.split), _on_background, [INKS, PAPERS])
 
     def _given_digit(self) -> Tensor | None:
         if self.strength is None:
@@ -138,7 +141,8 @@ class RotationColoredMNIST(PaintedMNIST):
 
     def load(self) -> FactorData:
         angle = Factor("angle", len(ANGLES), "ordinal", values=tuple(ANGLES.tolist()))
-        return Painted(self.grey(), _inks_and_papers(self.split) | {angle: TURNS[self.split]}, _turned)
+        extra = _inks_and_papers(self.split) | {angle: TURNS[self.split]}
+        return Painted(self.grey(), extra, _turned, [INKS, PAPERS, ANGLES])
 
 
 def _inks_and_papers(split: str) -> dict[Factor, tuple[int, ...]]:
@@ -146,16 +150,16 @@ def _inks_and_papers(split: str) -> dict[Factor, tuple[int, ...]]:
     return {color: tuple(range(6)), background: BACKGROUNDS[split]}
 
 
-def _in_color(grey: Tensor, extra: Tensor) -> Tensor:
-    return grey * HUES.to(grey)[extra[:, 0]][..., None, None]
+def _in_color(grey: Tensor, extra: Tensor, hues: Tensor) -> Tensor:
+    return grey * hues[extra[:, 0]][..., None, None]
 
 
-def _on_background(grey: Tensor, extra: Tensor) -> Tensor:
-    ink, paper = INKS.to(grey)[extra[:, 0]], PAPERS.to(grey)[extra[:, 1]]  # (n, 3)
+def _on_background(grey: Tensor, extra: Tensor, inks: Tensor, papers: Tensor) -> Tensor:
+    ink, paper = inks[extra[:, 0]], papers[extra[:, 1]]  # (n, 3)
     return grey * ink[..., None, None] + (1 - grey) * paper[..., None, None]
 
 
-def _turned(grey: Tensor, extra: Tensor) -> Tensor:
-    angle = ANGLES.to(grey)[extra[:, 2]]
-    still = torch.zeros(len(grey), 2).to(grey)
-    return _on_background(warp(grey, affine(angle, still, torch.ones_like(angle))), extra)
+def _turned(grey: Tensor, extra: Tensor, inks: Tensor, papers: Tensor, angles: Tensor) -> Tensor:
+    angle = angles[extra[:, 2]]
+    still = torch.zeros_like(angle)[:, None].expand(-1, 2)
+    return _on_background(warp(grey, affine(angle, still, torch.ones_like(angle))), extra, inks, papers)
