@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
 from unweave.datasets import Resampled
@@ -78,26 +79,26 @@ def main(options: Options) -> None:
     """Run what is missing, correlate, draw, print."""
     out = options.out / f"figure-3-{options.data}{'-small' * (options.scale == 'small')}"
     out.mkdir(parents=True, exist_ok=True)
-    rows = []
     with progress() as notify:
         every = runs(options)
         execute(every, out / "runs", metrics=[], notify=notify)
-        for i, run in enumerate(every):
-            if (out / "runs" / run.key).is_dir():
-                notify(f"scoring run {i + 1} of {len(every)}")
-                head = {"part": run.recipe()["data"]["part"], "gamma": run.recipe()["method"]["gamma"], "key": run.key}
-                rows.append(head | scored(out / "runs" / run.key, options))
-                pd.DataFrame(rows).to_csv(out / "scores.csv", index=False)
-    table = pd.DataFrame(rows).drop(columns=["part", "gamma", "key"])
-    found = table.corr("spearman")
+        done = [run.recipe() | {"folder": out / "runs" / run.key} for run in every]
+        done = [recipe for recipe in done if recipe["folder"].is_dir()]  # others failed, and were named
+        notify(f"scoring {len(done)} runs")
+        found = Parallel(n_jobs=-1)(delayed(scored)(recipe["folder"], options) for recipe in done)
+    heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in done]
+    rows = pd.DataFrame([head | each for head, each in zip(heads, found, strict=True)])
+    rows.to_csv(out / "scores.csv", index=False)
+    table = rows.drop(columns=["part", "gamma", "seed"])
+    rank = table.corr("spearman")
     figure, (axis,) = panels(1, width=6.5, height=5)
-    cells(axis, found.to_numpy(), list(found.columns))
-    axis.set_xticks(range(len(found)), list(found.columns), rotation=40, ha="right")
+    cells(axis, rank.to_numpy(), list(rank.columns))
+    axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
     axis.set_xlabel("")
     axis.set_title(f"Spearman correlation over {len(table)} FactorVAE runs")
     save(figure, out / "figure-3.png")
-    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(found.index, found.to_numpy(), strict=True)]
-    say_table(["", *found.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
+    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
+    say_table(["", *rank.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
     say(f"The figure and scores.csv are in {out}.")
 
 

@@ -178,7 +178,7 @@ def table(options: Options, out: Path, notify: Any) -> tuple[pd.DataFrame, dict[
     notify(f"scoring {len(folders)} runs")
     found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for folder in folders.values())
     rows = [
-        {"method": name, "part": part, "seed": seed, "key": folder.name, **each}
+        {"method": name, "part": part, "seed": seed, **each}
         for ((name, part, seed), folder), each in zip(folders.items(), found, strict=True)
     ]
     if not rows:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import methods as methods
     from . import metrics as metrics
     from .arrays import as_data as as_data
+    from .arrays import as_pairs as as_pairs
     from .catalog import load as load
     from .catalog import scorer as scorer
     from .data import (
@@ -54,6 +55,7 @@ _HOME = {
     **dict.fromkeys(("catalog", "datasets", "methods", "metrics"), ""),
     **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table"), "data"),
     "as_data": "arrays",
+    "as_pairs": "arrays",
     **dict.fromkeys(("Run", "execute", "rows", "sweep"), "study"),
     "Dataset": "dataset",
     "GeneratorManifold": "datasets.faces",

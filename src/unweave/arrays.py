@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from .checks import as_array, check_finite
-from .data import Factor, FactorData, Kind, Table
+from .data import Factor, FactorData, Kind, Paired, Table
 from .errors import InputError
 
 
@@ -28,6 +28,25 @@ def as_data(X: Any, y: Any = None) -> FactorData:
     coded = [_coded(name, column) for name, column in _columns(y)]
     c = np.stack([values for values, _ in coded], 1) if coded else np.zeros((len(x), 0))
     return Table(x, torch.as_tensor(c), [factor for _, factor in coded])
+
+
+def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
+    """Observations in pairs, as data: row i of X and of X2 (n, ...) share all factors but `changed` of them.
+
+    y holds what a pair has in common, its class; `changed` is one number for all pairs, or one for each, (n,).
+    """
+    first, second = as_data(X, y), as_data(X2)
+    count = np.broadcast_to(np.asarray(changed), (1,) if np.ndim(changed) == 0 else np.shape(changed))
+    if not isinstance(first, Table) or not isinstance(second, Table):
+        raise InputError("pairs are made of arrays: data that have factors of their own draw pairs themselves")
+    if len(first) != len(second) or first.shape != second.shape:
+        shapes = f"{tuple(first.x.shape)} and {tuple(second.x.shape)}"
+        raise InputError(f"pairs of unequal length or shape, {shapes}: wanted one observation of each for every pair")
+    if count.dtype.kind not in "iu" or (count < 0).any() or count.shape not in ((1,), (len(first),)):
+        text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
+        raise InputError(f"{text}: wanted how many factors differ, one whole number or one for each pair")
+    k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
+    return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
 
 
 def _columns(y: Any) -> list[tuple[str, np.ndarray]]:

@@ -74,8 +74,8 @@ class FactorData(ABC):
         """The factors of points, (..., p) -> (..., k)."""
         return points
 
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
-        """Points that have the factors c, (n, k) -> (n, p)."""
+    def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
+        """Points that have the factors c, (n, k) -> (n, p), and are otherwise `like` these where there is more."""
         return c
 
     def observed(self, limit: int) -> Tensor | None:
@@ -206,7 +206,7 @@ class Listed(FactorData):
         """All points in order, (m, p), and their factors, (m, k)."""
 
     @final
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
+    def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
         """For each combination of factors a random point that has it."""
         missing = ~self.has(c)
         if missing.any():
@@ -277,6 +277,21 @@ class Table(Listed):
     def observed(self, limit: int) -> Tensor | None:
         """Every row: a user's data are never thinned out in silence."""
         return torch.arange(len(self), device=self.x.device)[:, None]
+
+
+@final
+class Paired(Table):
+    """A table in two halves: row i of the first and of the second are a pair, which differs in some factors."""
+
+    def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor], changed: Tensor) -> None:
+        super().__init__(x, c, factors)
+        if 2 * len(changed) != len(x):
+            raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: wanted two for each")
+        self.changed = changed  # (pairs,): in how many factors each differs
+
+    def partner(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The other half of each pair, (n, 1), and in how many factors it differs, (n,)."""
+        return (points + len(self.changed)) % len(self), self.changed[points[:, 0] % len(self.changed)]
 
 
 class Subset(Listed):

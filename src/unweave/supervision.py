@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from .augment import COMBINATIONS, KINDS, draw_affine
-from .data import FactorData, Factorial, Listed, Subset, Table
+from .data import FactorData, Factorial, Listed, Paired, Subset, Table
 from .errors import InputError
 
 
@@ -87,7 +87,7 @@ def pairs(
     n: int,
     rng: Generator,
     *,
-    k: int | Literal["uniform"] = 1,
+    k: int | tuple[int, int] | Literal["uniform"] = 1,
     among: Sequence[str] | None = None,
     redraw: Literal["other", "any"] = "other",
     alone: Literal["error", "self"] = "error",
@@ -97,8 +97,9 @@ def pairs(
     The k factors are a uniformly random subset of those in `among` (all, unless named; leave out the label to pair by
     label). `redraw="other"` gives each a different value, as swap+contrast does ("randomly change the value of k
     elements", Sec. 3.2); `redraw="any"` draws from the factor's own distribution, which may hit the old value, as
-    Locatello et al. (2020) do. `k="uniform"` draws k from 1, ..., (factors - 1) for each pair; k = 0 gives another
-    observation with the same factors.
+    Locatello et al. (2020) do. `k=(1, 3)` draws k from 1, 2, 3 for each pair, `k="uniform"` from 1, ..., (factors - 1);
+    k = 0 gives another observation with the same factors. What is no factor, as the handwriting of a painted digit, is
+    shared too where the data can do that. Of data that are pairs, pairs are drawn as they are.
 
     A table, and a training set that was split off, may lack combinations. Then a pair whose second half is not there
     is drawn anew, and at last looked for among all rows, so that pairs follow the rows there are and never reach what
@@ -106,55 +107,60 @@ def pairs(
     were correlated, x follows the joint distribution; x2 need not, since its changed factors are drawn by themselves.
     """
     a = data.sample(n, rng)
+    if isinstance(data, Paired):
+        other, changed = data.partner(a)
+        return Plan({"x": a, "x2": other}, {"k": changed})
     c = data.labels(a)
     free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
-    if k != "uniform" and not 0 <= k <= len(free):
-        raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
     if redraw not in ("other", "any"):
         raise InputError(f"redraw={redraw!r}: wanted 'other' or 'any'")
     if k == "uniform" and len(free) < 2:
         raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
-    c2, changed = _changed(data, c, free, k, redraw, rng)
+    low, high = (1, len(free) - 1) if k == "uniform" else (k, k) if isinstance(k, int) else k
+    if not 0 <= low <= high <= len(free):
+        raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
+    c2, changed = _changed(data, c, free, (low, high), redraw, rng)
     rows = data.data if isinstance(data, Correlated) else data
     if isinstance(rows, Listed):
         for _ in range(20):
             missing = ~rows.has(c2)
             if not missing.any():
                 break
-            c2[missing], changed[missing] = _changed(data, c[missing], free, k, redraw, rng)
+            c2[missing], changed[missing] = _changed(data, c[missing], free, (low, high), redraw, rng)
         for i in (~rows.has(c2)).nonzero()[:, 0].tolist():  # few are left: look through all rows for a partner
-            c2[i], changed[i] = _partner(rows, c[i], free, k, rng, alone)
-    return Plan({"x": a, "x2": rows.locate(c2, rng)}, {"k": changed})
+            c2[i], changed[i] = _partner(rows, c[i], free, (low, high), rng, alone)
+    return Plan({"x": a, "x2": rows.locate(c2, rng, a if high else None)}, {"k": changed})
 
 
 def _partner(
-    rows: Listed, c: Tensor, free: list[int], k: int | str, rng: Generator, alone: str
+    rows: Listed, c: Tensor, free: list[int], k: tuple[int, int], rng: Generator, alone: str
 ) -> tuple[Tensor, Tensor]:
-    """The factors of a random row that differs from c (k,) in k of the free factors and in no other, and how many."""
+    """The factors of a random row that differs from c (k,) in so many of the free factors and in no other; how many."""
     every = rows.listing()[1]
     differs = every != c
     count = differs.sum(1)
     fixed = [j for j in range(len(c)) if j not in free]
-    fits = ~differs[:, fixed].any(1) & ((count == k) if k != "uniform" else (count > 0) & (count < len(free)))
+    fits = ~differs[:, fixed].any(1) & (count >= k[0]) & (count <= k[1])
     found = fits.nonzero()[:, 0]
     if len(found) == 0 and alone == "self":
         return c, count.new_zeros(())
     if len(found) == 0:
-        text = f"no row differs from the one with {rows.describe(c)} in exactly k={k} factors"
+        text = f"no row differs from the one with {rows.describe(c)} in exactly k={k[0]} factors"
+        text = text if k[0] == k[1] else text.replace(f"exactly k={k[0]}", f"k={k[0]} to {k[1]}")
         raise InputError(f"{text} and shares the others; take another k, or other rows")
     chosen = found[torch.randint(len(found), (1,), generator=rng, device=rng.device)][0]
     return every[chosen], count[chosen]
 
 
 def _changed(
-    data: FactorData, c: Tensor, free: list[int], k: int | str, redraw: str, rng: Generator
+    data: FactorData, c: Tensor, free: list[int], k: tuple[int, int], redraw: str, rng: Generator
 ) -> tuple[Tensor, Tensor]:
-    """Factors c (n, factors) with k of the free ones redrawn, and k, (n,)."""
+    """Factors c (n, factors) with some of the free ones redrawn, and how many, (n,)."""
     n = len(c)
-    if k == "uniform":
-        count = torch.randint(1, len(free), (n,), generator=rng, device=rng.device)
-    else:
-        count = torch.full((n,), int(k), device=rng.device)
+    if k[0] < k[1]:
+        count = torch.randint(k[0], k[1] + 1, (n,), generator=rng, device=rng.device)
+    else:  # nothing to draw
+        count = torch.full((n,), k[0], device=rng.device)
     rank = torch.rand(n, len(free), generator=rng, device=rng.device).argsort(-1).argsort(-1)
     chosen = torch.zeros(c.shape, dtype=torch.bool, device=c.device)
     chosen[:, free] = rank < count[:, None]
@@ -230,9 +236,9 @@ class Correlated(FactorData):
         """As the data do."""
         return self.data.labels(points)
 
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
+    def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
         """As the data do."""
-        return self.data.locate(c, rng)
+        return self.data.locate(c, rng, like)
 
     def levels(self, j: int) -> Tensor:
         """As the data do."""

@@ -58,10 +58,14 @@ class Painted(FactorData):
         """The row's label, then the painted factors."""
         return torch.cat([self.grey.labels(points[..., :1]), points[..., 1:].double()], -1)
 
-    def locate(self, c: Tensor, rng: Generator) -> Tensor:
-        """A random row with the label, painted as wanted."""
+    def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
+        """The row of `like` where it has the label, else a random one that has, painted as wanted."""
         own = len(self.grey.factors)
-        return torch.cat([self.grey.locate(c[:, :own], rng), c[:, own:].long()], 1)
+        row = self.grey.locate(c[:, :own], rng)
+        if like is not None:
+            same = (self.grey.labels(like[:, :1]) == c[:, :own]).all(1, keepdim=True)
+            row = torch.where(same, like[:, :1], row)
+        return torch.cat([row, c[:, own:].long()], 1)
 
     def levels(self, j: int) -> Tensor:
         """Of a painted factor, the values allowed in this part of the data."""

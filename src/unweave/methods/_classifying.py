@@ -22,6 +22,17 @@ from ._autoencoding import Autoencoding
 COUNTED = 100_000  # labels that classes are found in, where the data have no end
 
 
+def label_of(data: FactorData, label: str) -> str:
+    """The name of the factor that is the class: the first discrete one unless named."""
+    return label or next(f.name for f in data.factors if f.size is not None)
+
+
+def nuisances(data: FactorData, label: str) -> list[int]:
+    """The columns of all discrete factors but the class."""
+    own = label_of(data, label)
+    return [j for j, f in enumerate(data.factors) if f.size is not None and f.name != own and not f.noise]
+
+
 class Classifying(ClassifierMixin, Autoencoding):
     """Abstract: learns codes and, from them, the class of an observation; `net.classifier` is the head."""
 
@@ -40,7 +51,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     def prepare(self, data: FactorData) -> None:
         rng = Generator(self.found_device()).manual_seed(0)
         labelled(data, 2, rng, factor=self.label or None)  # which says what is wrong with the labels, if anything is
-        name = self.label or next(f.name for f in data.factors if f.size is not None)
+        name = label_of(data, self.label)
         points = data.observed(sys.maxsize)
         points = data.sample(COUNTED, rng) if points is None else points
         factor, column = data.factors[data.column(name)], data.column(name)
@@ -97,7 +108,7 @@ class Classifying(ClassifierMixin, Autoencoding):
             X = X.load()
         if isinstance(X, FactorData):
             X, c = X.collect(COUNTED, Generator().manual_seed(0)), X
-            level = X.c[:, c.column(self.label or next(f.name for f in c.factors if f.size is not None))].long()
+            level = X.c[:, c.column(label_of(c, self.label))].long()
             unseen = sorted(set(level.tolist()) - set(self.levels_))
             if unseen:
                 raise InputError(f"label {unseen[0]} was not learned (there are: {', '.join(map(str, self.levels_))})")
@@ -119,10 +130,9 @@ class Informed(Classifying):
 
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
-        name = self.label or next(f.name for f in data.factors if f.size is not None)
-        known = [(j, f) for j, f in enumerate(data.factors) if f.size is not None and f.name != name and not f.noise]
-        self.columns_, self.sizes_ = [j for j, _ in known], [int(f.size or 0) for _, f in known]
-        told = ", ".join(f.name for _, f in known)
+        self.columns_ = nuisances(data, self.label)
+        self.sizes_ = [int(data.factors[j].size or 0) for j in self.columns_]
+        told = ", ".join(data.factors[j].name for j in self.columns_)
         self.diagnosis_ = [f"Nuisances: {told}." if told else "No nuisances are known: nothing to be invariant to."]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:

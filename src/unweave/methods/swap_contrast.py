@@ -1,0 +1,213 @@
+"""Swap and contrast: codes that predict the class and ignore the nuisances, and codes that take the nuisances apart."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, final
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from ..data import FactorData, Paired
+from ..errors import InputError, plural
+from ..functional import Normal, kl
+from ..neural import Lane
+from ..supervision import Plan, labelled, pairs
+from ._classifying import Classifying, label_of, nuisances
+from ._vae import VAE, Terms, divergence, posterior, weighed
+
+
+@final
+class SwapContrast(Classifying, VAE):
+    """Swap and contrast: z_p predicts and ignores nuisances, z_n takes them apart, from pairs that share a class."""
+
+    paper = "Learning disentangled and invariant representation (2022), Eqs. 3 to 10"
+
+    latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
+    """codes: predictive_dim and nuisance_dim together"""
+    predictive_dim: int | Literal["auto"] = "auto"
+    """codes of z_p, which come first: 16, or what latent_dim leaves"""
+    nuisance_dim: int | Literal["auto"] = "auto"
+    """codes of z_n: 16, or what latent_dim leaves; half of it where nothing else is said"""
+    known: tuple[str, ...] = ()
+    """factors that differ in pairs; all discrete ones but the label unless named"""
+    changed: int = 0
+    """k, the most of them that differ in a pair; 0: all"""
+    divergence: Literal["kl", "js"] = "kl"
+    """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
+    scheme: Literal["alternate", "joint", "ce"] = "alternate"
+    """cross-entropy teaches the classifier alone, or the encoder too; or it does so in the place of the contrast"""
+    alpha: Lane = 1.0
+    """weight of L_dis: exchanging shared codes changes nothing"""
+    beta: Lane = 100.0
+    """weight of L_sup, the supervised contrastive loss of z_p"""
+    gamma: Lane = 1.0
+    """weight of L_zp: the mean z_p of the class is as good as one's own"""
+    generative: Lane = 1.0
+    """weight of the KL term of the VAE"""
+    temperature: Lane = 0.1
+    """tau of L_sup"""
+    warm_amount: float = 0.5
+    """share of the steps in which the number of exchanged codes grows from 1 to all but k; 0: all from the start"""
+    warm_difficulty: float = 0.5
+    """share of the steps in which the number of factors that may differ grows from 1 to k; 0: k from the start"""
+
+    # Settings ---------------------------------------------------------------------------------------------------
+
+    def prepare(self, data: FactorData) -> None:
+        super().prepare(data)
+        p, n = self.parts()
+        self.latent_dim_ = p + n
+        self.pairs_ = self.partners(data)
+        self.most_ = int(data.changed.max()) if isinstance(data, Paired) else self.changed or len(self.pairs_)
+        if self.most_ > n:
+            text = f"pairs that differ in up to {plural(self.most_, 'factor')}, and {plural(n, 'code')} for them"
+            raise InputError(f"{text}: wanted nuisance_dim={self.most_} at least, or a smaller `changed`")
+        if self.most_ > len(self.pairs_) and not isinstance(data, Paired):
+            raise InputError(f"changed={self.changed}: {plural(len(self.pairs_), 'factor')} may differ, not more")
+        if not (0 <= self.warm_amount <= 1 and 0 <= self.warm_difficulty <= 1):
+            text = f"warm_amount={self.warm_amount}, warm_difficulty={self.warm_difficulty}"
+            raise InputError(f"{text}: wanted shares of the steps, from 0 to 1")
+        told = ", ".join(self.pairs_) or ("no name" if self.most_ else "")
+        self.diagnosis_ = [f"Pairs differ in: {told}." if told else "No nuisances are known: nothing is exchanged."]
+
+    def partners(self, data: FactorData) -> list[str]:
+        """The factors in which pairs may differ."""
+        if isinstance(data, Paired):
+            return []
+        found = [data.factors[j].name for j in nuisances(data, self.label)]
+        wrong = [name for name in self.known if name not in found]
+        if wrong:
+            raise InputError(f"known={wrong[0]!r}: no nuisance of these data (there are: {', '.join(found) or 'none'})")
+        return list(self.known) or found
+
+    def parts(self) -> tuple[int, int]:
+        """How many codes z_p and z_n have."""
+        whole, p, n = self.latent_dim, self.predictive_dim, self.nuisance_dim
+        if n == "auto":
+            n = 16 if whole == "auto" else whole // 2 if p == "auto" else whole - p
+        if p == "auto":
+            p = 16 if whole == "auto" else whole - n
+        if p < 1 or n < 1 or whole not in ("auto", p + n):
+            text = f"predictive_dim={p} and nuisance_dim={n}" + (f" in latent_dim={whole}" if whole != "auto" else "")
+            raise InputError(f"{text}: wanted one code of each at least, and their sum or nothing as latent_dim")
+        return p, n
+
+    def predictive(self, z: Tensor) -> Tensor:
+        return z[:, : self.parts()[0]]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The names of the codes: predictive and nuisance ones."""
+        p, n = self.parts()
+        names = [f"predictive{i + 1}" for i in range(p)] + [f"nuisance{i + 1}" for i in range(n)]
+        return np.array(names, dtype=object)
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        p, n = self.parts()
+        net = self.coder(shape, 2 * (p + n), latent=p + n)
+        net.classifier = nn.Linear(p, len(self.levels_))
+        return net
+
+    def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
+        if not self.most_:  # another observation of the class, from which nothing is to be exchanged
+            plan = labelled(data, n, rng, factor=self.label or None)
+            return Plan(plan.views, {"u": self.index(plan.given["u"])})
+        plan = pairs(data, n, rng, k=(1, self.most_), among=self.pairs_, alone="self")
+        u = data.labels(plan.views["x"])[:, data.column(label_of(data, self.label))].long()
+        return Plan(plan.views, {"u": self.index(u), "changed": plan.given["k"]})
+
+    def stays(self) -> bool:
+        return False
+
+    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+        p, d = self.parts()[0], sum(self.parts())
+        sizes = {f"{name}{i}": size for name, size in (("eps", d), ("zeta", p)) for i in range(2 if self.most_ else 1)}
+        return {name: torch.randn(n, size, generator=rng, device=rng.device) for name, size in sizes.items()}
+
+    def prior(self, n: int, rng: Generator) -> Tensor:
+        return torch.randn(n, sum(self.parts()), generator=rng)
+
+    # Eq. 10 -----------------------------------------------------------------------------------------------------
+
+    def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        views = ("x", "x2") if self.most_ else ("x",)
+        x, u = (torch.cat(parts) for parts in ([batch[v] for v in views], [batch["u"] for _ in views]))
+        eps, zeta = (torch.cat([batch[f"{name}{i}"] for i in range(len(views))]) for name in ("eps", "zeta"))
+        q = posterior(net, x)  # of both halves of the pairs, (2 n, d)
+        z = q.sample(eps)
+        z_p, z_n = z[:, : self.parts()[0]], z[:, self.parts()[0] :]
+        out = net.decoder(z)
+        x_rec = self.mean(out)
+        terms: Terms = {
+            "rec": (1, self.reconstruction(x, out).mean()),
+            "kl": (self.generative, divergence(q)),
+            "ce": (1, self.cross_entropy(net, z.detach() if self.scheme == "alternate" else z, u)),
+        }
+        mean_p = class_mean(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))
+        other = self.mean(net.decoder(torch.cat([mean_p.sample(zeta), z_n], 1)))
+        terms["zp"] = self.gamma, apart(other, x_rec).mean()
+        if self.scheme != "ce":
+            terms["sup"] = self.beta, contrast(z_p, u, self.temperature)
+        if self.most_:
+            terms["dis"] = self.alpha, self.disentangle(net, q, z, x_rec, batch)
+        return weighed(terms)
+
+    def disentangle(self, net: Any, q: Normal, z: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """L_dis, Eqs. 3 to 6: what exchanging all but the k most different codes of z_n changes, z_p always."""
+        p, _ = self.parts()
+        first, second = (Normal(*half) for half in zip(*(v[:, p:].chunk(2) for v in q), strict=True))
+        order = self.distance(first, second).argsort(1, descending=True).argsort(1)  # 0: the most different one
+        k = batch["changed"]
+        swapped = order >= order.shape[1] - self.amount(k, batch["progress"], order.shape[1])[:, None]  # (n, |z_n|)
+        swapped = torch.cat([torch.ones_like(swapped[:, :1]).expand(-1, p), swapped], 1)
+        a, b = z.chunk(2)
+        exchanged = torch.cat([torch.where(swapped, b, a), torch.where(swapped, a, b)])
+        change = apart(self.mean(net.decoder(exchanged)), x_rec)  # (2 n,)
+        easy = (k <= self.allowed(batch["progress"])).float().repeat(2)  # pairs that are not too difficult yet
+        return (easy * change).sum() / easy.sum().clamp(min=1)
+
+    def distance(self, q: Normal, q2: Normal) -> Tensor:
+        """D_m of every code of a pair, (n, d)."""
+        if self.divergence == "kl":
+            return kl(q, q2)
+        var, var2 = q.logvar.exp(), q2.logvar.exp()
+        middle = Normal((q.mean + q2.mean) / 2, ((var + var2) / 2 + (q.mean - q2.mean) ** 2 / 4).log())
+        return (kl(q, middle) + kl(q2, middle)) / 2
+
+    def amount(self, k: Tensor, progress: Tensor, d: int) -> Tensor:
+        """How many codes are exchanged, (n,): from 1 to d - k."""
+        share = (progress / max(self.warm_amount, 1e-9)).clamp(max=1)
+        most = (d - k).float()
+        return torch.minimum(1 + ((most - 1) * share).floor(), most)
+
+    def allowed(self, progress: Tensor) -> Tensor:
+        """In how many factors pairs may differ by now."""
+        share = (progress / max(self.warm_difficulty, 1e-9)).clamp(max=1)
+        return 1 + ((self.most_ - 1) * share).floor()
+
+
+def apart(x: Tensor, x_rec: Tensor) -> Tensor:
+    """D of Eqs. 6 and 10: squared differences, summed over an observation, (n, ...) -> (n,)."""
+    return (x - x_rec).square().flatten(1).sum(1)
+
+
+def class_mean(q: Normal, u: Tensor, classes: int) -> Normal:
+    """Means and variances averaged over the observations of the same class, Eq. 8, (n, d)."""
+    same = (u[:, None] == torch.arange(classes, device=u.device)).float()  # (n, classes)
+    average = same @ (same / same.sum(0).clamp(min=1)).T  # (n, n): each row averages over its class
+    return Normal(average @ q.mean, (average @ q.logvar.exp()).log())
+
+
+def contrast(z: Tensor, u: Tensor, temperature: Any) -> Tensor:
+    """L_sup, Eq. 9, per observation: how unlikely it is to pick one of the own class; codes on the unit sphere.
+
+    An observation that is alone of its class in the batch has none to pick, and does not count.
+    """
+    z = F.normalize(z, dim=1)
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    log_p = torch.log_softmax((z @ z.T / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
+    own = ((u[:, None] == u) & ~itself).float()
+    count = own.sum(1)
+    each = -(own * log_p).sum(1) / count.clamp(min=1)
+    return each.sum() / (count > 0).sum().clamp(min=1)
