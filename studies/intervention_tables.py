@@ -21,7 +21,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import t
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
@@ -34,6 +33,7 @@ from unweave.figures.traversal import grid
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.metrics import dci, irs, sap, translation_difficulty
 from unweave.neural import Neural
+from unweave.scoring import plus_minus
 from unweave.study import EVALUATED, EVALUATION_SEED, Run, execute, read_run
 from unweave.terminal import progress, say, say_table
 
@@ -220,7 +220,7 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
         cells = []
         for i, column in enumerate(("dci", "sap", "irs")):
             theirs = paper[i + 3 * (part == "correlated")] if paper else None
-            ours = interval(group[column]) if column in group else "-"
+            ours = plus_minus(group[column]) if column in group else "-"
             cells.append(f"{ours} ({theirs:.2f})" if theirs is not None else ours)
         extra = [f"{group[c].mean():.3f}" if c in group else "-" for c in ("sap[r2]", "translation")]
         lines.append([str(name), str(part), f"{len(group)}", *cells, *extra])
@@ -233,13 +233,6 @@ def losses(rows: pd.DataFrame, column: str) -> dict[str, float]:
     if not {"independent", "correlated"} <= set(mean):
         return {}
     return {str(k): float(v) for k, v in (mean["independent"] - mean["correlated"]).items()}
-
-
-def interval(values: Any) -> str:
-    """The mean and half of its 95 % interval, by Student's distribution."""
-    mean, n = float(np.mean(values)), len(values)
-    half = t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n) if n > 1 else 0.0
-    return f"{mean:.3f} +- {half:.3f}" if n > 1 else f"{mean:.3f}"
 
 
 def main(options: Options) -> None:

@@ -29,6 +29,7 @@ from unweave.metrics import (
     worst_group_accuracy,
 )
 from unweave.metrics.selection import one_to_one
+from unweave.scoring import plus_minus
 
 RNG = np.random.default_rng(0)
 GRID = np.stack(np.meshgrid(*3 * [np.arange(4.0)], indexing="ij"), -1).reshape(-1, 3).repeat(30, 0)  # (1920, 3)
@@ -397,3 +398,8 @@ def test_a_metric_of_ones_own_works_in_other_processes_and_half_precision_is_rea
     assert table["my-score"].tolist() == [20, 20]
     half = torch.from_numpy(CODES).bfloat16()
     assert mig(GRID, half) == mig(GRID, half.float())
+
+
+def test_the_interval_of_repeated_runs_is_students():
+    assert plus_minus([1.0, 2.0, 3.0]) == "2.000 +- 2.484"  # t(0.975, 2) = 4.3027, over the root of 3
+    assert plus_minus([0.5]) == "0.500"

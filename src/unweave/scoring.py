@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from .checks import check_finite
@@ -233,3 +234,12 @@ def as_matrix(array: Any, what: str) -> np.ndarray:
         raise InputError(f"{what} of shape {values.shape}: wanted (samples, columns)")
     check_finite(values, what=what)
     return values
+
+
+def plus_minus(values: Any) -> str:
+    """The mean of repeated runs and half of its 95 % interval, by Student's distribution; one run alone has none."""
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return f"{mean:.3f}"
+    half = stdtrit(n - 1, 0.975) * float(np.std(values, ddof=1)) / n**0.5
+    return f"{mean:.3f} +- {half:.3f}"

@@ -48,7 +48,7 @@ def test_scikit_learn_accepts_it(name):
         few = (
             {}
             if name not in NETWORKS
-            else {"steps": 40, "lr": 0.02, "latent_dim": 8}
+            else {"steps": 100 if name == "swap-contrast" else 40, "lr": 0.02, "latent_dim": 8}
             if name in CLASSIFIERS
             else {"steps": 3}
         )

@@ -13,6 +13,7 @@ from ..data import FactorData, Paired
 from ..errors import InputError, plural
 from ..functional import Normal, kl
 from ..neural import Lane
+from ..optimiser import Adam
 from ..supervision import Plan, labelled, pairs
 from ._classifying import Classifying, label_of, nuisances
 from ._vae import VAE, Terms, divergence, posterior, weighed
@@ -48,6 +49,8 @@ class SwapContrast(Classifying, VAE):
     """weight of the KL term of the VAE"""
     temperature: Lane = 0.1
     """tau of L_sup"""
+    classifier_lr: Lane = 1e-2
+    """Adam's learning rate of the classifier, which must follow codes that move"""
     warm_amount: float = 0.5
     """share of the steps in which the number of exchanged codes grows from 1 to all but k; 0: all from the start"""
     warm_difficulty: float = 0.5
@@ -108,6 +111,9 @@ class SwapContrast(Classifying, VAE):
         net = self.coder(shape, 2 * (p + n), latent=p + n)
         net.classifier = nn.Linear(p, len(self.levels_))
         return net
+
+    def rates(self) -> dict[str, Adam]:
+        return {"": Adam(self.lr), "classifier.": Adam(self.classifier_lr)}
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         if not self.most_:  # another observation of the class, from which nothing is to be exchanged
@@ -177,14 +183,17 @@ class SwapContrast(Classifying, VAE):
 
     def amount(self, k: Tensor, progress: Tensor, d: int) -> Tensor:
         """How many codes are exchanged, (n,): from 1 to d - k."""
-        share = (progress / max(self.warm_amount, 1e-9)).clamp(max=1)
         most = (d - k).float()
-        return torch.minimum(1 + ((most - 1) * share).floor(), most)
+        return torch.minimum(1 + ((most - 1) * warmed(progress, self.warm_amount)).floor(), most)
 
     def allowed(self, progress: Tensor) -> Tensor:
         """In how many factors pairs may differ by now."""
-        share = (progress / max(self.warm_difficulty, 1e-9)).clamp(max=1)
-        return 1 + ((self.most_ - 1) * share).floor()
+        return 1 + ((self.most_ - 1) * warmed(progress, self.warm_difficulty)).floor()
+
+
+def warmed(progress: Tensor, share: float) -> Tensor:
+    """How much of a warm-up over this share of the steps is done, from 0 to 1."""
+    return (progress / share).clamp(max=1) if share else torch.ones_like(progress)
 
 
 def apart(x: Tensor, x_rec: Tensor) -> Tensor:
@@ -200,11 +209,12 @@ def class_mean(q: Normal, u: Tensor, classes: int) -> Normal:
 
 
 def contrast(z: Tensor, u: Tensor, temperature: Any) -> Tensor:
-    """L_sup, Eq. 9, per observation: how unlikely it is to pick one of the own class; codes on the unit sphere.
+    """L_sup, Eq. 9, per observation: how unlikely it is to pick one of the own class.
 
-    An observation that is alone of its class in the batch has none to pick, and does not count.
+    Codes are put on the unit sphere, as Khosla et al. (2020) do, unless that is two points. An
+    observation that is alone of its class in the batch has none to pick, and does not count.
     """
-    z = F.normalize(z, dim=1)
+    z = F.normalize(z, dim=1) if z.shape[1] > 1 else z
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
     log_p = torch.log_softmax((z @ z.T / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
     own = ((u[:, None] == u) & ~itself).float()

@@ -1,0 +1,58 @@
+"""Nuisances that are new at test time: other backgrounds, other angles, other colours of the object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, final
+
+import torch
+
+from ..data import FactorData, Factorial, Subset
+from ..dataset import Dataset
+from ..originals import Original
+from .colored import ColoredMNIST, RotationColoredMNIST
+from .mpi3d import MPI3D
+from .shapes3d import Shapes3D
+
+NEW = {"shapes3d": "object", "mpi3d": "color"}  # the factor of which half of the values are kept for the test
+
+
+@final
+class Unseen(Dataset):
+    """Digits, 3DShapes or MPI3D without some nuisances; scores are of observations that have these and no others."""
+
+    paper = "Swap and contrast (2022), Sec. 4.1"
+
+    of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
+    """kept for the test: three backgrounds; also four angles; half of the object's colours (both grids)"""
+    part: Literal["train", "test"] = "train"
+    """which of the two"""
+
+    def whole(self) -> Dataset:
+        """What nuisances are left out of."""
+        if self.of == "colored-mnist":
+            return ColoredMNIST(split=self.part, form="backgrounds")
+        if self.of == "rotation-colored-mnist":
+            return RotationColoredMNIST(split=self.part)
+        return Shapes3D() if self.of == "shapes3d" else MPI3D()
+
+    def needed(self) -> tuple[Original, ...]:
+        other = replace(self, part="test").needed() if self.part == "train" and self.of not in NEW else ()
+        return (*self.whole().needed(), *other)
+
+    def title(self) -> str:
+        return f"{self.whole().title()}, nuisances {'to train' if self.part == 'train' else 'unseen'}"
+
+    def load(self) -> FactorData:
+        data = self.whole().load()
+        if self.of not in NEW:
+            return data  # digits are painted by their part
+        assert isinstance(data, Factorial)
+        points = data.combinations()
+        column = data.column(NEW[self.of])
+        values = torch.arange(data.factors[column].size or 0)
+        kept = values[: len(values) // 2] if self.part == "train" else values[len(values) // 2 :]
+        return Subset(data, points[torch.isin(points[:, column], kept)])
+
+    def judged(self, data: FactorData) -> FactorData:
+        return data if self.part == "test" else replace(self, part="test").load()

@@ -1,0 +1,47 @@
+"""How much of a nuisance is left in codes that should not know of it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+
+from ..scoring import metric
+from ._tables import check_trainable, known, train_and_test
+
+
+class Probe(NamedTuple):
+    """Means over the nuisances."""
+
+    accuracy: float
+    """how often the nuisance is guessed right from the codes"""
+    chance: float
+    """the same without looking at the codes: the share of the commonest value"""
+
+
+@metric(paper="Xie, Dai, Du, Hovy and Neubig (2017), Sec. 4: what an attacker finds", best=0.0, truth="labels")
+def nuisance_probe(nuisances: Any, codes: Any, *, train: float = 0.5, seed: int | None = 0) -> Probe:
+    """How well a fresh classifier, a network with one hidden layer, tells nuisances (n,) or (n, k) from codes (n, d).
+
+    Measured on rows that were not trained on. Accuracy at the chance level: nothing is left that such a network finds.
+    """
+    c, z = known(nuisances, codes)
+    learn, test = train_and_test(len(c), train, seed)
+    z = StandardScaler().fit(z[learn]).transform(z)
+    rows = [_guess(y, j, z, learn, test, seed) for j, y in enumerate(c.classes)]
+    return Probe(*(float(v) for v in np.mean(rows, 0)))
+
+
+def _guess(
+    y: np.ndarray, j: int, z: np.ndarray, learn: np.ndarray, test: np.ndarray, seed: int | None
+) -> tuple[float, float]:
+    check_trainable(y[learn], j)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a round more or less does not change what is left
+        model = MLPClassifier((128,), max_iter=60, n_iter_no_change=5, random_state=seed).fit(z[learn], y[learn])
+    values, counts = np.unique(y[learn], return_counts=True)
+    return float(model.score(z[test], y[test])), float((y[test] == values[counts.argmax()]).mean())
