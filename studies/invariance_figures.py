@@ -1,0 +1,136 @@
+"""Swap and contrast (2022), Figures 5 to 8: what the two parts of the codes know, and what the decoder makes of them.
+
+python studies/invariance_figures.py                  # both sets of digits; for a GPU; wants MNIST's files
+python studies/invariance_figures.py --scale small    # minutes on two cores
+
+figure-5: t-SNE of z_p and z_n of turned digits, coloured by angle, which no one has told. figures 6 and 7: how far each
+code moves when one factor changes, in its own deviations. figure-8: digits, reconstructions, the same after exchanging
+what a pair shares, with z_p at random, with z_n at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sklearn.manifold import TSNE
+from torch import Generator
+
+from unweave.data import FactorData
+from unweave.datasets import Unseen
+from unweave.figures.matrices import cells
+from unweave.figures.style import panels, save
+from unweave.figures.traversal import grid
+from unweave.methods import SwapContrast
+from unweave.supervision import pairs
+from unweave.terminal import say
+
+SHOWN = 10  # digits of a line in Figure 8
+
+
+@dataclass(kw_only=True)
+class Options:
+    """Figures 5 to 8 of swap and contrast."""
+
+    scale: Literal["small", "full"] = "full"
+    """full: the network of the tables; small: a narrow one, and few steps"""
+    out: Path = Path("studies/results/invariance")
+    """where the figures go"""
+    steps: int = 0
+    """gradient steps; 0: 10,000, or 600 at small scale"""
+    points: int = 2_000
+    """digits in t-SNE and heat maps"""
+    seed: int = 0
+    """of the start, and of what is shown"""
+
+
+def trained(data: Unseen, options: Options) -> SwapContrast:
+    """Our method as in the tables."""
+    small = options.scale == "small"
+    steps = options.steps or (600 if small else 10_000)
+    widths = (16, 32, 32) if small else (32, 64, 128)
+    say(f"{data.title()}: {steps:,} steps")
+    method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
+    return method.fit(data)
+
+
+def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
+    """Both parts in the plane."""
+    draw = data.draw(options.points, Generator().manual_seed(options.seed))
+    z, angle = method.transform(draw.x), draw.c[:, data.column("angle")].numpy().astype(int)
+    values = data.factors[data.column("angle")].values
+    p = method.parts()[0]
+    figure, axes = panels(2, width=5, height=4.6)
+    for axis, part, title in zip(axes, (z[:, :p], z[:, p:]), ("z_p", "z_n"), strict=True):
+        flat = TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(part)
+        for k in np.unique(angle):
+            axis.scatter(flat[angle == k, 0], flat[angle == k, 1], s=4, label=f"{values[k]:+g} degrees")
+        axis.set(title=title, xticks=[], yticks=[])
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=3, frameon=False)
+    save(figure, out)
+
+
+def moved(method: SwapContrast, data: FactorData, options: Options) -> tuple[list[str], np.ndarray]:
+    """How far each code moves when one factor alone changes, in its own deviations, (factors, codes)."""
+    names, rows = [f.name for f in data.factors if f.size is not None], []
+    for name in names:
+        both = pairs(data, options.points, Generator().manual_seed(options.seed), k=1, among=[name])
+        a, b = (method.transform(data.render(both.views[v])) for v in ("x", "x2"))
+        rows.append(np.abs(a - b).mean(0) / np.maximum(a.std(0), 1e-9))
+    return names, np.stack(rows)
+
+
+def heat_map(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
+    """Figures 6 and 7."""
+    names, change = moved(method, data, options)
+    figure, (axis,) = panels(1, width=11, height=0.5 * len(names) + 1.4)
+    cells(axis, change, names)
+    labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
+    axis.set_xticks(range(len(labels)), labels)
+    axis.set(title="how far a code moves when one factor changes, in its own deviations", xlabel="code")
+    save(figure, out)
+
+
+def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
+    """Digits and what becomes of them."""
+    rng = Generator().manual_seed(options.seed)
+    plan = pairs(data, SHOWN, rng, k=1, among=["color", "background"])
+    x, x2 = (data.render(plan.views[v]) for v in ("x", "x2"))
+    z, z2 = (torch.from_numpy(method.transform(v)).float() for v in (x, x2))
+    p = method.parts()[0]
+    noise = torch.randn(z.shape, generator=rng)
+    far = (z - z2).abs()[:, p:]
+    kept = far == far.amax(1, keepdim=True)  # the code that differs most stays
+    swapped = torch.cat([z2[:, :p], torch.where(kept, z[:, p:], z2[:, p:])], 1)
+    shown: dict[str, Any] = {
+        "observed": x, "reconstructed": z, "its pair": x2, "exchanged": swapped,
+        "random z_p": torch.cat([noise[:, :p], z[:, p:]], 1), "random z_n": torch.cat([z[:, :p], noise[:, p:]], 1),
+    }  # fmt: skip
+    rows = [
+        (name, v.numpy() if v.shape == x.shape else method.inverse_transform(v.numpy())) for name, v in shown.items()
+    ]
+    save(grid(rows, "exchanged: all but the code that differs most, from the pair"), out)
+
+
+def main(options: Options) -> None:
+    """Train twice, draw, say where."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    suffix = "-small" * (options.scale == "small")
+    for number, of in ((6, "colored-mnist"), (7, "rotation-colored-mnist")):
+        recipe = Unseen(of=of)
+        method, data = trained(recipe, options), recipe.load()
+        heat_map(method, data, options, options.out / f"figure-{number}{suffix}.png")
+        if number == 6:
+            figure_8(method, data, options, options.out / f"figure-8{suffix}.png")
+        else:
+            figure_5(method, data, options, options.out / f"figure-5{suffix}.png")
+    say(f"Figures are in {options.out}.")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Options))
