@@ -28,7 +28,9 @@ from unweave.figures.flows import recovery
 from unweave.figures.style import save
 from unweave.methods import GIN
 from unweave.metrics import mcc
-from unweave.study import EVALUATED, EVALUATION_SEED, Run, execute
+from unweave.perform import EVALUATED, EVALUATION_SEED
+from unweave.run import Run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 FOUND = 0.95  # MCC from which on a run has found both sources

@@ -33,7 +33,9 @@ from unweave.method import Method
 from unweave.methods import HessianICA, LaplacianICA, LinearICA
 from unweave.metrics import local_isometry, mcc
 from unweave.metrics.local_isometry import near_pairs
-from unweave.study import EVALUATED, EVALUATION_SEED, Evaluated, Run, execute, read_run
+from unweave.perform import EVALUATED, EVALUATION_SEED
+from unweave.run import Evaluated, Run, read_run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 METHODS = ("hessian-ica", "tangent-ica", "laplacian-ica", "linear-ica", "pca")

@@ -23,7 +23,8 @@ from unweave.figures.matrices import cells
 from unweave.figures.style import panels, save
 from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap, translation_difficulty
-from unweave.study import Run, execute, read_run
+from unweave.run import Run, read_run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)

@@ -33,8 +33,10 @@ from unweave.figures.traversal import grid
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.metrics import dci, irs, sap, translation_difficulty
 from unweave.neural import Neural
+from unweave.perform import EVALUATED, EVALUATION_SEED
+from unweave.run import Run, read_run
 from unweave.scoring import plus_minus
-from unweave.study import EVALUATED, EVALUATION_SEED, Run, execute, read_run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 OURS = "intervention"

@@ -23,13 +23,14 @@ from unweave.datasets import MPI3D, Shapes3D
 from unweave.errors import InputError
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.neural import Neural
+from unweave.run import Run
 from unweave.scoring import plus_minus
-from unweave.study import Run, execute
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 OURS = "swap and contrast"
 METRICS = ("mig", "sap[svm]", "irs[q99]", "factor-vae-score", "dci[gbt]")
-COLUMNS = (*METRICS[:-1], "dci[gbt].disentanglement")
+COLUMNS = (*METRICS[:3], "factor-vae-score.accuracy", "dci[gbt].disentanglement")
 # MIG, SAP, IRS, FactorVAE score, DCI.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "shapes3d": {
@@ -123,7 +124,7 @@ def main(options: Options) -> None:
     table = "warm-ups" if options.warm_ups else "disentangled"
     out = options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}"
     out.mkdir(parents=True, exist_ok=True)
-    data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D()
+    data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
     with progress() as notify:
         found = execute(runs, out / "runs", metrics=METRICS, notify=notify)

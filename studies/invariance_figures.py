@@ -3,9 +3,9 @@
 python studies/invariance_figures.py                  # both sets of digits; for a GPU; wants MNIST's files
 python studies/invariance_figures.py --scale small    # minutes on two cores
 
-figure-5: t-SNE of z_p and z_n of turned digits, coloured by angle, which no one has told. figures 6 and 7: how far each
-code moves when one factor changes, in its own deviations. figure-8: digits, reconstructions, the same after exchanging
-what a pair shares, with z_p at random, with z_n at random.
+figure-5: t-SNE of z_p and z_nu of turned digits, coloured by angle, which no one has told. figures 6 and 7: how far
+each code moves when one factor changes, in its own deviations. figure-8: digits, reconstructions, the same after
+exchanging what a pair shares, with z_p at random, with z_n at random.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from unweave.datasets import Unseen
 from unweave.figures.matrices import cells
 from unweave.figures.style import panels, save
 from unweave.figures.traversal import grid
+from unweave.functional import Normal
 from unweave.methods import SwapContrast
 from unweave.supervision import pairs
 from unweave.terminal import say
@@ -63,8 +64,11 @@ def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path
     z, angle = method.transform(draw.x), draw.c[:, data.column("angle")].numpy().astype(int)
     values = data.factors[data.column("angle")].values
     p = method.parts()[0]
+    names, change = moved(method, data, options)
+    known = change[[names.index("color"), names.index("background")], p:].max(0)
+    unknown = z[:, p:][:, known <= np.median(known)]  # z_nu: the half that colours move least
     figure, axes = panels(2, width=5, height=4.6)
-    for axis, part, title in zip(axes, (z[:, :p], z[:, p:]), ("z_p", "z_n"), strict=True):
+    for axis, part, title in zip(axes, (z[:, :p], unknown), ("z_p", "z_nu"), strict=True):
         flat = TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(part)
         for k in np.unique(angle):
             axis.scatter(flat[angle == k, 0], flat[angle == k, 1], s=4, label=f"{values[k]:+g} degrees")
@@ -87,7 +91,7 @@ def heat_map(method: SwapContrast, data: FactorData, options: Options, out: Path
     """Figures 6 and 7."""
     names, change = moved(method, data, options)
     figure, (axis,) = panels(1, width=11, height=0.5 * len(names) + 1.4)
-    cells(axis, change, names)
+    cells(axis, change, names, most=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)
     axis.set(title="how far a code moves when one factor changes, in its own deviations", xlabel="code")
@@ -102,7 +106,8 @@ def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path
     z, z2 = (torch.from_numpy(method.transform(v)).float() for v in (x, x2))
     p = method.parts()[0]
     noise = torch.randn(z.shape, generator=rng)
-    far = (z - z2).abs()[:, p:]
+    q, q2 = (Normal(*(part[:, p:] for part in method.posterior_of(v))) for v in (x, x2))
+    far = method.distance(q, q2)
     kept = far == far.amax(1, keepdim=True)  # the code that differs most stays
     swapped = torch.cat([z2[:, :p], torch.where(kept, z[:, p:], z2[:, p:])], 1)
     shown: dict[str, Any] = {

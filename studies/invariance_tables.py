@@ -15,6 +15,7 @@ are kept under OUT/runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,18 +25,22 @@ import torch
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
+from unweave.data import Factor, in_parts
 from unweave.datasets import Unseen
+from unweave.datasets.colored import Painted
 from unweave.errors import InputError
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.neural import Neural
+from unweave.run import Run, read_run
 from unweave.scoring import plus_minus
-from unweave.study import Run, execute, read_run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first factor
 NEW = {"colored-mnist": "background", "rotation-colored-mnist": "angle", "shapes3d": "object", "mpi3d": "color"}
 OURS = "swap and contrast"
+PAINTED = 90_000  # images that digits are tested on
 # Average and worst accuracy.
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
     "colored-mnist": {
@@ -91,13 +96,12 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     shared |= {"label": LABEL.get(options.data, "")}
     if small or digits:
         shared["widths"] = ((16, 32, 32) if digits else (8, 8, 16, 16)) if small else (32, 64, 128)
-    # Angles are the nuisance that no one knows of.
-    ours: Any = shared | {"known": ("color", "background") if digits else ()}
+    told: Any = shared | {"known": ("color", "background") if digits else ()}  # no one knows of angles
     found: dict[str, Neural] = {
-        "CNN": CNNClassifier(**shared), "beta-VAE": VAEClassifier(**shared), "VFAE": VFAE(**shared),
-        "CAI": CAI(**shared), "CVIB": CVIB(**shared), "UAI": UAI(**shared), OURS: SwapContrast(**ours),
-        f"{OURS}, joint": SwapContrast(**ours, scheme="joint"),
-        f"{OURS}, cross-entropy": SwapContrast(**ours, scheme="ce"),
+        "CNN": CNNClassifier(**shared), "beta-VAE": VAEClassifier(**shared), "VFAE": VFAE(**told),
+        "CAI": CAI(**told), "CVIB": CVIB(**told), "UAI": UAI(**shared), OURS: SwapContrast(**told),
+        f"{OURS}, joint": SwapContrast(**told, scheme="joint"),
+        f"{OURS}, cross-entropy": SwapContrast(**told, scheme="ce"),
     }  # fmt: skip
     chosen = {name: m for name, m in found.items() if not options.only or any(part in name for part in options.only)}
     if not chosen:
@@ -107,31 +111,41 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
 
 def scores(folder: Path, options: Options) -> list[dict[str, float]]:
     """Accuracies and the probe of one run: over all of the test set, and at each of its angles."""
-    done, method = read_run(folder), load(folder)
-    names = [f.name for f in done.factors]
+    method = load(folder)
+    c, factors, z = tested(folder, method, options)
+    names = [f.name for f in factors]
     label = names.index(LABEL.get(options.data, names[0]))
-    others = [j for j, f in enumerate(done.factors) if j != label and not f.noise]
-    guess = guessed(method, done.codes)
-    y, rest = done.truth[:, label], done.truth[:, others]
-    angle = done.truth[:, names.index("angle")] if "angle" in names else np.zeros(len(y))
-    values = done.factors[names.index("angle")].values if "angle" in names else ()
-    z = method.predictive(torch.from_numpy(done.codes)).numpy()
+    others = [j for j, f in enumerate(factors) if j != label and not f.noise]
+    guess, y = guessed(method, z), c[:, label]
     # All nuisances of 3DShapes and MPI3D make more groups than there are observations: there, the new one alone.
-    coarse = rest if "mnist" in options.data else done.truth[:, [names.index(NEW[options.data])]]
+    group = c[:, others if "mnist" in options.data else [names.index(NEW[options.data])]]
+    angle = c[:, names.index("angle")].astype(int) if "angle" in names else np.zeros(len(y), int)
+    some = np.random.default_rng(0).permutation(len(y))[:5_000]
+    probe = nuisance_probe(c[some][:, others], method.predictive(torch.from_numpy(z)).numpy()[some])
     found = []
-    for at in [None, *np.unique(angle)] if values else [None]:
-        rows = np.ones(len(y), bool) if at is None else angle == at
+    for at in [-1, *(np.unique(angle) if "angle" in names else ())]:
+        rows = (angle == at) | (at < 0)
         each = {
-            "angle": np.nan if at is None else float(values[int(at)]),
+            "angle": np.nan if at < 0 else float(factors[names.index("angle")].values[at]),
             "average": average_accuracy(y[rows], guess[rows]),
-            "worst": worst_group_accuracy(y[rows], guess[rows], coarse[rows]),
-            "worst of class": worst_group_accuracy(y[rows], guess[rows], np.c_[y, coarse][rows]),
+            "worst": worst_group_accuracy(y[rows], guess[rows], group[rows]),
+            "worst of class": worst_group_accuracy(y[rows], guess[rows], np.c_[y, group][rows]),
         }
-        if at is None:
-            probe = nuisance_probe(done.truth[:5_000, others], z[:5_000])
-            each |= {"probe": probe.accuracy, "chance": probe.chance}
-        found.append(each)
+        found.append(each | ({"probe": probe.accuracy, "chance": probe.chance} if at < 0 else {}))
     return found
+
+
+def tested(folder: Path, method: Any, options: Options) -> tuple[np.ndarray, tuple[Factor, ...], np.ndarray]:
+    """Factors and codes of the test set: of digits, the same ones in every painting, so that all groups are large."""
+    if "mnist" not in options.data:
+        done = read_run(folder)
+        return done.truth, done.factors, done.codes
+    data = Unseen(of=options.data, part="test").load()
+    assert isinstance(data, Painted)
+    digits = torch.arange(0, len(data.grey), max(1, len(data.grey) * prod(map(len, data.allowed)) // PAINTED))
+    points = torch.cartesian_prod(digits, *data.allowed)
+    z = [method.transform(data.render(part)) for part in in_parts(points, 10_000)]
+    return data.labels(points).numpy(), data.factors, np.concatenate(z)
 
 
 def guessed(method: Any, codes: np.ndarray) -> np.ndarray:

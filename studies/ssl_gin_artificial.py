@@ -24,7 +24,8 @@ from unweave.figures.flows import recovery
 from unweave.figures.style import save
 from unweave.methods import SelfSupervisedGIN
 from unweave.metrics.mcc import correlations
-from unweave.study import Run, execute, read_run
+from unweave.run import Run, read_run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -25,7 +25,8 @@ from unweave.figures.style import save
 from unweave.figures.traversal import kl_per_code, reconstructions, traversals
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.neural import Neural
-from unweave.study import Run, execute
+from unweave.run import Run
+from unweave.study import execute
 from unweave.terminal import progress, say, say_table
 
 COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accuracy")

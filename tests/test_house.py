@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     ["__init__"],
     ["errors"],
-    ["checks", "discovery", "storage", "terminal", "originals", "augment"],
+    ["checks", "claims", "discovery", "storage", "terminal", "originals", "augment"],
     ["data"],
     ["dataset", "arrays"],
     ["files", "supervision", "functional", "families", "knee", "nn", "scoring", "spectral"],
@@ -31,10 +31,12 @@ ORDER = [
     ["datasets", "methods", "metrics"],
     ["catalog", "explanation"],
     ["evaluation"],
+    ["run"],
+    ["perform"],
     ["study"],
     ["figures"],
     ["report"],
-    ["cli_data", "cli_draw", "cli_score"],
+    ["cli_data", "cli_draw", "cli_score", "cli_study"],
     ["cli"],
     ["__main__"],
 ]

@@ -18,8 +18,9 @@ from unweave.methods.intervention import STEEPEST, exchanged
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.nn.spectral import normalised, spectrally
 from unweave.originals import MissingData
+from unweave.run import Run, read_run
 from unweave.scoring import Scorer, scored, variants
-from unweave.study import Run, execute, read_run
+from unweave.study import execute
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
 

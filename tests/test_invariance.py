@@ -68,7 +68,7 @@ def test_what_cannot_be_classified_is_said(told):
     with pytest.raises(InputError, match="no factor is discrete"):
         CNNClassifier(**SMALL).fit(as_data(x))
     data = as_data(x, np.arange(600) % 4)
-    with pytest.raises(InputError, match="label 2 was not learned"):
+    with pytest.raises(InputError, match="class '2' was not learned"):
         model.score(data)
     with pytest.raises(InputError, match="no decoder"):
         model.inverse_transform(model.transform(x))
@@ -202,3 +202,38 @@ def test_the_vae_classifier_weighs_what_it_generates(told):
     total = terms["ce"] + 0.5 * terms["rec"] + 1.5 * terms["kl"]
     assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
     assert method.inverse_transform(method.transform(told[0][:3])).shape == (3, 4)
+
+
+# Found by review ------------------------------------------------------------------------------------------------
+
+
+def test_labels_are_compared_by_their_values_whatever_form_they_come_in(told):
+    x, table = told
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
+    part = table["kind"].to_numpy() != "a"  # in these data "b" is level 0
+    assert model.score(as_data(x[part], table["kind"].to_numpy()[part])) > 0.95
+    assert model.score(x, table) == model.score(x, table["kind"])  # the class, then the nuisances
+    with pytest.raises(InputError, match="class 'z' was not learned"):
+        model.score(as_data(x, table["kind"].replace("a", "z").to_numpy()))
+    with pytest.raises(InputError, match="no factor is discrete"):
+        model.score(as_data(x))
+    light = table["light"].to_numpy()
+    for y in (light.astype(float), light.astype(bool)):
+        other = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, y)
+        assert other.score(x, y) > 0.95 and set(other.predict(x).tolist()) <= set(y.tolist())
+    with pytest.raises(InputError, match="missing values"):
+        CNNClassifier(**SMALL).fit(x, table["kind"].where(table["kind"] != "a").to_numpy())
+
+
+def test_predictions_do_not_mind_that_codes_come_as_a_table(told):
+    x, table = told
+    model = CNNClassifier(**SMALL).fit(x, table["kind"].to_numpy()).set_output(transform="pandas")
+    assert model.transform(x).columns[0] == "cnnclassifier0" and len(model.predict(x)) == len(x)
+
+
+def test_an_informed_classifier_is_told_what_you_name(told):
+    x, table = told
+    model = CAI(**SMALL, known=("light",)).fit(x, table.assign(extra=0 * table["light"]))
+    assert model.sizes_ == [2]
+    with pytest.raises(InputError, match="named twice"):
+        CAI(**SMALL, known=("light", "light")).fit(x, table)

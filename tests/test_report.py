@@ -9,8 +9,9 @@ from unweave import InputError, Run, catalog, write_report
 from unweave.datasets import GaussianMixture, SquaresXY
 from unweave.files import OwnData
 from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.perform import perform
 from unweave.report import summary
-from unweave.study import perform, read_run
+from unweave.run import read_run
 
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
 DATA = SquaresXY(points=300, size=16, side=6)

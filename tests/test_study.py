@@ -17,8 +17,9 @@ from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.datasets import GaussianMixture, SquaresXY
 from unweave.files import OwnData
 from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.perform import perform
+from unweave.run import find_runs, read_run
 from unweave.storage import whole_folder, write_whole
-from unweave.study import find_runs, perform, read_run
 
 DATA = SquaresXY(points=60, size=12, side=4)
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
@@ -234,11 +235,12 @@ def test_a_killed_fit_leaves_no_run_and_the_next_one_finishes(tmp_path):
     """SIGKILL while the folder is being written: what is there is under a hidden name, and is not taken for a run."""
     code = f"""
 import os, signal
-from unweave import study
+from unweave import run
+from unweave.perform import perform
 from tests.test_study import DATA, PCA, Run
 from pathlib import Path
-study._write_codes = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
-study.perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
+run._write_codes = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
 """
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 import unweave
 from unweave import InputError
@@ -13,10 +14,10 @@ from unweave.arrays import as_data, as_pairs
 from unweave.data import Factor, Table
 from unweave.datasets.colored import Painted
 from unweave.functional import Normal
-from unweave.methods import SwapContrast
+from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.swap_contrast import apart, class_mean, contrast
 from unweave.metrics import nuisance_probe
-from unweave.supervision import pairs
+from unweave.supervision import held_out, pairs
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,)}
 
@@ -193,7 +194,9 @@ def test_pairs_that_do_not_match_are_refused(told):
 
 def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(told):
     x, table = told
-    model = SwapContrast(steps=600, lr=5e-3, layers=(32,), predictive_dim=2, nuisance_dim=4, beta=20.0).fit(x, table)
+    model = SwapContrast(
+        steps=600, lr=5e-3, layers=(32,), predictive_dim=2, nuisance_dim=4, alpha=1.0, beta=20.0, gamma=1.0
+    ).fit(x, table)
     assert model.score(x, table["kind"].to_numpy()) > 0.97
     z = model.transform(x)
     nuisance = table[["light", "size"]].to_numpy()
@@ -251,3 +254,55 @@ def test_the_probe_finds_what_is_there_and_nothing_else():
     assert found.chance == pytest.approx(0.7, abs=0.03) and found.accuracy < found.chance + 0.03
     hidden = np.c_[noise[:, :2], noise[:, 2] * (1 + 9 * s)]  # in the spread alone, where no linear probe sees it
     assert nuisance_probe(s, hidden).accuracy > found.chance + 0.1
+
+
+# Found by review ----------------------------------------------------------------------------------------------------
+
+
+def test_one_code_can_tell_four_classes_apart():
+    u = torch.arange(4).repeat_interleave(4)
+    near, far = u[:, None] * 1.0, u[:, None] * 10.0
+    assert contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
+    assert contrast(near, u, 0.5).item() > np.log(3) + 0.1
+
+
+def test_pairs_on_a_part_of_the_data_change_every_factor_equally_often():
+    data = unweave.datasets.Unseen(of="shapes3d").load()
+    names = [f.name for f in data.factors if f.name != "shape"]
+    plan = pairs(data, 4000, rng(), k=(1, 5), among=names)
+    differ = data.labels(plan.views["x"]) != data.labels(plan.views["x2"])
+    share = differ.float().mean(0)
+    assert share[data.column("shape")] == 0 and share[data.column("object")].item() == pytest.approx(0.6, abs=0.04)
+    assert data.levels(data.column("object")).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_class_that_has_a_nuisance_to_itself_is_an_error(told):
+    x, table = told
+    y = pd.DataFrame({"kind": table["kind"], "own": (table["kind"] == "a").astype(int)})
+    with pytest.raises(InputError, match="no two observations of a class differ in own"):
+        SwapContrast(**SMALL).fit(x, y)
+
+
+def test_pairs_stay_pairs_in_a_part_of_them(told):
+    x, table = told
+    data = as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450])
+    train, test = held_out(data, 100)
+    rows = {int(p) % 450 for p in train.points[:, 0]}
+    assert len(train) == 2 * len(rows) and not rows & {int(p) % 450 for p in test.points[:, 0]}
+    assert "dis" in SwapContrast(**SMALL).fit(train).terms_
+    AdaGVAE(**SMALL, latent_dim=2).fit(as_pairs(x[:450], x[450:]))  # which needs no label
+
+
+def test_more_mistakes_are_named(told):
+    x, table = told
+    for settings, message in (({"temperature": 0.0}, "positive"), ({"changed": -1}, "changed=-1")):
+        with pytest.raises(InputError, match=message):
+            SwapContrast(**SMALL, **settings).fit(x, table)
+    with pytest.raises(InputError, match="these are pairs"):
+        SwapContrast(**SMALL, changed=1).fit(as_pairs(x[:5], x[5:10], [0, 1, 0, 1, 1]))
+    with pytest.raises(InputError, match="bytes"):
+        as_pairs(np.zeros((5, 1, 4, 4), np.uint8), np.zeros((5, 1, 4, 4), np.float32))
+    with pytest.raises(InputError, match="how many"):
+        as_pairs(x[:5], x[5:10], changed=[[1], [1, 2]])
+    with pytest.raises(NotFittedError):
+        SwapContrast().get_feature_names_out()

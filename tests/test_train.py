@@ -307,7 +307,7 @@ def test_a_loss_that_is_no_scalar_is_refused():
 # Checkpoints ----------------------------------------------------------------------------------------------------
 
 
-class StopError(Exception):
+class StopError(BaseException):
     """In the place of a kill."""
 
 
@@ -371,7 +371,8 @@ import sys
 import numpy as np
 from unweave.datasets import SwissRoll
 from unweave.methods import BetaVAE
-from unweave.study import Run, execute
+from unweave.run import Run
+from unweave.study import execute
 run = Run(SwissRoll(points=300), BetaVAE(steps=2500, latent_dim=2, layers=(16,), batch_size=16))
 execute([run], sys.argv[1], metrics=["mcc"])
 print(run.key)
@@ -415,7 +416,8 @@ def _age(folder):
 
 def test_runs_of_one_signature_are_trained_together_and_a_failure_costs_itself_alone(tmp_path):
     from unweave.datasets import SwissRoll
-    from unweave.study import Run, execute, packs, sweep
+    from unweave.run import Run
+    from unweave.study import execute, packs, sweep
 
     small = BetaVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16)
     runs = sweep(SwissRoll(points=100), small, beta=[1.0, 4.0], seed=[0, 1])
@@ -431,26 +433,27 @@ def test_runs_of_one_signature_are_trained_together_and_a_failure_costs_itself_a
 
 
 def test_a_crash_while_scoring_costs_no_training(tmp_path, monkeypatch):
-    from unweave import study
+    from unweave import perform, study
     from unweave.datasets import SwissRoll
 
     small = BetaVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16)
     runs = study.sweep(SwissRoll(points=100), small, seed=range(3))
-    real, calls = study._write, []
+    real, calls = perform.write_run, []
 
     def crashing(run, *rest):
         calls.append(run)
         if len(calls) == 2:
-            raise OSError("disk full")
+            raise RuntimeError("a fault")
         return real(run, *rest)
 
-    monkeypatch.setattr(study, "_write", crashing)
-    with pytest.raises(OSError, match="disk full"):
-        study.execute(runs, tmp_path, metrics=["mcc"])
-    monkeypatch.setattr(study, "_write", real)
+    monkeypatch.setattr(perform, "write_run", crashing)
+    with pytest.warns(RuntimeWarning, match="failed: RuntimeError: a fault"):
+        assert len(study.execute(runs, tmp_path, metrics=["mcc"])) == 2  # the others go on
+    monkeypatch.setattr(perform, "write_run", real)
     seen = []
-    monkeypatch.setattr(study, "bar", lambda title: _Watching(seen.append))
-    assert len(study.execute(runs, tmp_path, metrics=["mcc"])) == 3
+    monkeypatch.setattr(perform, "bar", lambda title: _Watching(seen.append))
+    assert len(study.execute(runs, tmp_path, metrics=["mcc"])) == 2  # what failed is tried again when you say so
+    assert len(study.execute(runs, tmp_path, metrics=["mcc"], retry=True)) == 3
     assert seen == []  # not one step more
 
 
@@ -478,7 +481,8 @@ def test_the_same_settings_make_the_same_recipe():
 
 def test_a_single_failure_is_named_too(tmp_path):
     from unweave.datasets import SwissRoll
-    from unweave.study import Run, execute
+    from unweave.run import Run
+    from unweave.study import execute
 
     run = Run(SwissRoll(points=100), BetaVAE(steps=40, lr=1e30, latent_dim=2, layers=(8,)))
     with pytest.warns(RuntimeWarning, match="beta-vae is not finite"):
@@ -488,17 +492,17 @@ def test_a_single_failure_is_named_too(tmp_path):
 @pytest.mark.parametrize("finished", [0, 1])
 def test_a_grown_sweep_goes_on_where_its_parts_were_stopped(tmp_path, monkeypatch, finished):
     """One seed finished or not, two more stopped half-way, a fourth added: nothing is trained twice."""
-    from unweave import study
+    from unweave import perform, study
     from unweave.datasets import SwissRoll
 
     small = BetaVAE(steps=1_200, latent_dim=2, layers=(8,), batch_size=8)
     seeds = study.sweep(SwissRoll(points=100), small, seed=range(4))
     study.execute(seeds[:finished], tmp_path, metrics=["mcc"])
-    monkeypatch.setattr(study, "bar", lambda title: _Watching(stop_at(800)))
+    monkeypatch.setattr(perform, "bar", lambda title: _Watching(stop_at(800)))
     with pytest.raises(StopError):
         study.execute(seeds[:3], tmp_path, metrics=["mcc"])
     seen = []
-    monkeypatch.setattr(study, "bar", lambda title: _Watching(seen.append))
+    monkeypatch.setattr(perform, "bar", lambda title: _Watching(seen.append))
     assert len(study.execute(seeds, tmp_path, metrics=["mcc"])) == 4
     assert sum(p.step == 100 for p in seen) == 1  # the fourth alone began at the beginning
     assert not list(tmp_path.glob(".*.checkpoint"))

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from .neural import Lane as Lane
     from .neural import Neural as Neural
     from .report import write_report as write_report
+    from .run import Run as Run
+    from .run import rows as rows
     from .scoring import metric as metric
-    from .study import Run as Run
     from .study import execute as execute
-    from .study import rows as rows
     from .study import sweep as sweep
 
 __version__ = "0.1.0"
@@ -56,7 +56,8 @@ _HOME = {
     **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table"), "data"),
     "as_data": "arrays",
     "as_pairs": "arrays",
-    **dict.fromkeys(("Run", "execute", "rows", "sweep"), "study"),
+    **dict.fromkeys(("Run", "rows"), "run"),
+    **dict.fromkeys(("execute", "sweep"), "study"),
     "Dataset": "dataset",
     "GeneratorManifold": "datasets.faces",
     "InputError": "errors",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .checks import as_array, check_finite
+from .checks import as_array, as_classes, check_finite
 from .data import Factor, FactorData, Kind, Paired, Table
 from .errors import InputError
 
@@ -35,14 +35,19 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
 
     y holds what a pair has in common, its class; `changed` is one number for all pairs, or one for each, (n,).
     """
-    first, second = as_data(X, y), as_data(X2)
-    count = np.broadcast_to(np.asarray(changed), (1,) if np.ndim(changed) == 0 else np.shape(changed))
+    first, second = as_data(X, None if y is None else as_classes(y)), as_data(X2)
+    try:
+        count = np.atleast_1d(np.asarray(changed))
+    except ValueError:  # lists of unequal lengths
+        count = np.array([np.nan])
     if not isinstance(first, Table) or not isinstance(second, Table):
         raise InputError("pairs are made of arrays: data that have factors of their own draw pairs themselves")
     if len(first) != len(second) or first.shape != second.shape:
         shapes = f"{tuple(first.x.shape)} and {tuple(second.x.shape)}"
         raise InputError(f"pairs of unequal length or shape, {shapes}: wanted one observation of each for every pair")
-    if count.dtype.kind not in "iu" or (count < 0).any() or count.shape not in ((1,), (len(first),)):
+    if (first.x.dtype == torch.uint8) != (second.x.dtype == torch.uint8):
+        raise InputError(f"pairs of {first.x.dtype} and {second.x.dtype}: bytes run to 255; wanted the same in both")
+    if count.dtype.kind not in "iu" or (count < 1).any() or count.shape not in ((1,), (len(first),)):
         text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
         raise InputError(f"{text}: wanted how many factors differ, one whole number or one for each pair")
     k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
@@ -70,6 +75,7 @@ def _coded(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
         return column.astype(np.float64), Factor(name)
     text = column.dtype.kind not in "iub"
     classes, index = np.unique(column.astype(str) if text else column, return_inverse=True)
-    values = () if not text and np.array_equal(classes, np.arange(len(classes))) else tuple(classes.tolist())
+    counted = column.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    values = () if counted else tuple(classes.tolist())
     kind: Kind = "nominal" if text or column.dtype.kind == "b" else "ordinal"
     return index.astype(np.float64), Factor(name, len(classes), kind, values=values)

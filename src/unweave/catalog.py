@@ -118,7 +118,7 @@ def _own(noun: str, name: str) -> Any:
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{name!r}: no Python file {file!r}; wanted path/to/mine.py:My{noun.capitalize()}")
-    module = _executed(path.resolve(), path.stat().st_mtime_ns)
+    module = executed(path.resolve(), path.stat().st_mtime_ns)
     if not hasattr(module, attribute):
         have = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
         raise unknown(f"{noun} in {file}", attribute, have)
@@ -135,7 +135,8 @@ def _own(noun: str, name: str) -> Any:
 
 
 @cache
-def _executed(path: Path, _changed: int) -> Any:
+def executed(path: Path, _changed: int) -> Any:
+    """A user's file as a module; executed once, and again when it has changed."""
     name = f"unweave_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -104,7 +105,10 @@ def as_classes(y: Any) -> Any:
     array = np.asarray(y)
     if array.ndim == 0:
         raise InputError(f"y={y!r}: wanted one label, or one row of labels, for each observation")
-    array = np.array(array.tolist()) if array.dtype.kind == "O" else array  # numbers as numbers, text as text
+    if array.dtype.kind == "O":
+        if pd.isna(array.ravel()).any():
+            raise InputError("y has missing values: leave those rows out, or give them a class of their own")
+        array = np.array(array.tolist())  # numbers as numbers, text as text
     if array.dtype.kind == "O":
         raise InputError("Unknown label type: y holds objects, wanted numbers or text")
     if array.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""The command `unweave`: demo | fit | draw | score | explain | select | report | list | data."""
+"""The command `unweave`: demo | fit | draw | score | explain | select | study | report | list | data."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from . import __version__
 from .cli_data import data
 from .cli_draw import draw
 from .cli_score import explain, score, select
+from .cli_study import study
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
 
@@ -56,7 +57,7 @@ def dispatch(args: list[str]) -> None:
     """Find the command and hand over the rest."""
     commands: dict[str, Callable[[list[str]], None]] = {
         "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain, "select": select,
-        "report": report, "list": list_, "data": data,
+        "study": study, "report": report, "list": list_, "data": data,
     }  # fmt: skip
     if not args or args[0] in ("-h", "--help", "help"):
         say("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
@@ -95,18 +96,23 @@ class Demo:
 def demo(args: list[str]) -> None:
     """recover factors from images that the package makes itself; write report.html"""
     options = parsed(Demo, prog="unweave demo", args=args)
+    from . import catalog
     from .datasets.squares import SquaresXY
     from .methods.hessian import HessianICA
     from .methods.linear import PCA, LinearICA
+    from .perform import perform
     from .report import write_report
-    from .study import Run, execute
+    from .run import Run
+    from .study import DEFAULT_METRICS
 
     data = SquaresXY(points=options.points, seed=options.seed)
     methods = (PCA, LinearICA, HessianICA)
     runs = [Run(data, method(latent_dim=2, seed=options.seed)) for method in methods]
     folders = [options.runs / run.key for run in runs]
     with progress(quiet=options.json) as notify:
-        execute(runs, options.runs, notify=notify)
+        scorers = catalog.find_metrics(DEFAULT_METRICS)
+        for run, folder in zip(runs, folders, strict=True):
+            perform(run, folder, scorers, notify)
         notify(f"writing {options.out}")
         page = write_report(folders, options.out)
     if options.json:
@@ -164,7 +170,8 @@ def fit_options(method: type, data: type) -> Any:
 def _fit(options: Any) -> None:
     from . import catalog
     from .files import OwnData
-    from .study import Run, perform
+    from .perform import perform
+    from .run import Run
 
     run = Run(options.data, options.method)
     scorers = catalog.find_metrics(options.metrics)
@@ -260,7 +267,7 @@ def report(args: list[str]) -> None:
     if not options.runs:
         raise InputError("name run folders, or a folder that holds runs: unweave report runs/")
     from .report import write_report
-    from .study import find_runs
+    from .run import find_runs
 
     with progress(quiet=options.json) as notify:
         notify("drawing")
@@ -305,7 +312,7 @@ def list_(args: list[str]) -> None:
 
 def show(folders: Sequence[Path], title: str, *, as_json: bool = False) -> None:
     """Runs as a table: what they are, what they scored, how long they took."""
-    from .study import read_run, records
+    from .run import read_run, records
 
     if as_json:
         return say_json([{"run": str(folder)} | row for folder, row in zip(folders, records(folders), strict=True)])

@@ -90,7 +90,7 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
 
     from .catalog import load
     from .evaluation import Truths
-    from .study import read_run
+    from .run import read_run
 
     run = read_run(options.codes)
     if options.factors is not None or options.inputs is not None:
@@ -231,7 +231,7 @@ def explain(args: list[str]) -> None:
 def _known_codes(options: Explain) -> tuple[Any, Any, list[str]]:
     """Factors (n, k), codes (n, d), and the factors' names."""
     from .files import read_codes
-    from .study import read_run
+    from .run import read_run
 
     run = read_run(options.codes) if _is_run(options.codes) else None
     codes = read_codes(options.codes) if run is None else run.codes
@@ -263,7 +263,7 @@ def select(args: list[str]) -> None:
     if not options.runs:
         raise InputError("name run folders, or a folder that holds runs: unweave select runs/")
     from .metrics.selection import model_centrality, udr
-    from .study import find_runs, read_run
+    from .run import find_runs, read_run
 
     with progress(quiet=options.json) as notify:
         notify("reading runs")

@@ -289,6 +289,10 @@ class Paired(Table):
             raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: wanted two for each")
         self.changed = changed  # (pairs,): in how many factors each differs
 
+    def units(self, points: Tensor) -> Tensor | None:
+        """A pair is either trained on or tested on."""
+        return points[:, 0] % len(self.changed)
+
     def partner(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """The other half of each pair, (n, 1), and in how many factors it differs, (n,)."""
         return (points + len(self.changed)) % len(self), self.changed[points[:, 0] % len(self.changed)]
@@ -320,8 +324,8 @@ class Subset(Listed):
         return self.points, self.labels(self.points)
 
     def levels(self, j: int) -> Tensor:
-        """As the whole does."""
-        return self.data.levels(j)
+        """The values that some point has."""
+        return torch.unique(self.labels(self.points)[:, j]).long()
 
     def observed(self, limit: int) -> Tensor | None:
         """All points, where they are few enough."""

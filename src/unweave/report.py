@@ -15,9 +15,9 @@ from .figures.embedding import embedding
 from .figures.heatmap import heatmap
 from .figures.isometry import isometry
 from .figures.style import data_uri
+from .run import Evaluated, find_runs, read_run
 from .scoring import Metric
 from .storage import write_whole
-from .study import Evaluated, find_runs, read_run
 
 RECOVERED, PARTLY = 0.95, 0.8  # MCC from which the summary speaks of recovered and partly recovered factors
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -93,6 +94,17 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
     return value
+
+
+def no_room(error: BaseException | None) -> bool:
+    """Whether it is the disk that refuses: full, over its quota, or not to be written to."""
+    wrong = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+    while error is not None:
+        told = any(text in str(error) for text in ("No space left", "os error 28", "File too large", "os error 27"))
+        if told or (isinstance(error, OSError) and error.errno in wrong):  # not all libraries raise an OSError
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def sha256(*paths: Path, below: Path | None = None) -> str:

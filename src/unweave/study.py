@@ -1,90 +1,72 @@
-"""A study is a list of runs; a run is a recipe with an address and, once done, a folder. Finished runs are skipped."""
+"""A study is a list of runs in a Python file. What is done is kept, what failed is recorded, what is missing is run."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from torch import Generator
 
-from . import __version__, catalog
-from .checkpoint import note_of
-from .checks import check_finite
-from .data import Draw, Factor, FactorData
+from . import catalog
+from .claims import claimed
 from .dataset import Dataset
-from .discovery import own_source
-from .errors import InputError, kebab, plural
-from .evaluation import score
+from .errors import InputError, plural
 from .method import Method, read_config
-from .metrics.local_isometry import near_pairs
-from .neural import Neural, fit_pack
-from .scoring import Metric
-from .storage import plain, read_json, whole_folder, write_json, write_whole
-from .terminal import bar
-from .train import Failure, warn_of
+from .neural import Neural
+from .perform import EVALUATED, Errors, How, Notify, perform_pack, there
+from .run import Run, read_run, rows
+from .storage import no_room, read_json, write_whole
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
-EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
-EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
 MOST_IN_PACK = 64  # models that are trained together
-SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
+PATIENCE = 1.0  # seconds between looks at what another process is working on
 
-Notify = Callable[[str], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One dataset, one method: everything that decides the outcome."""
-
-    data: Dataset
-    method: Method
-
-    def recipe(self) -> dict[str, Any]:
-        """All of it as JSON; a class out of a user's own file brings the hash of that file."""
-        method = {"name": kebab(type(self.method).__name__), **self.method.get_params(deep=False)}
-        sources = {"data": own_source(type(self.data)), "method": own_source(type(self.method))}
-        recipe = {"data": self.data.recipe(), "method": method}
-        return {k: v | ({"source": sources[k]} if sources[k] else {}) for k, v in recipe.items()}
-
-    @cached_property
-    def key(self) -> str:
-        """The hash of the recipe: where the run lives."""
-        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True, default=plain).encode()).hexdigest()[:12]
-
-    def title(self) -> str:
-        """What progress and folders call the run."""
-        return f"{kebab(type(self.method).__name__)} on {self.data.title()}"
+State = Literal["done", "failed", "running", "waiting"]
 
 
-class Evaluated(NamedTuple):
-    """A finished run, as read back from its folder."""
+@dataclass(frozen=True)
+class Study:
+    """A study file: `runs`, and if it likes `metrics`, `evaluated`, `budget`; its docstring is the question."""
 
-    folder: Path
-    recipe: dict[str, Any]
-    scores: dict[str, float]
-    asked: frozenset[str]  # metrics that were computed, or found not to fit the data
-    env: dict[str, Any]
-    factors: tuple[Factor, ...]
-    codes: np.ndarray  # (n, d)
-    truth: np.ndarray  # (n, k)
-    pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
-    diagnosis: tuple[str, ...]  # what the method said of itself, in words
+    path: Path
+    runs: tuple[Run, ...]
+    question: str = ""
+    metrics: tuple[str, ...] = DEFAULT_METRICS
+    evaluated: int = EVALUATED
+    budget: float | None = None
+
+
+def read_study(path: str | Path) -> Study:
+    """A study file, which is executed: it is yours."""
+    path = Path(path)
+    if path.suffix != ".py" or not path.is_file():
+        raise InputError(f"{path} is no Python file: a study is one that defines `runs`, e.g. by unweave.sweep(...)")
+    module = catalog.executed(path.resolve(), path.stat().st_mtime_ns)
+    runs = getattr(module, "runs", None)
+    if not isinstance(runs, Iterable) or not (runs := tuple(runs)) or not all(isinstance(run, Run) for run in runs):
+        raise InputError(
+            f"{path} defines no `runs`: wanted a list of runs, e.g. runs = unweave.sweep(data, method, ...)"
+        )
+    metrics = getattr(module, "metrics", DEFAULT_METRICS)
+    evaluated, budget = getattr(module, "evaluated", EVALUATED), getattr(module, "budget", None)
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise InputError(f"{path}: metrics={metrics!r}; wanted a list of names")
+    if not isinstance(evaluated, int) or evaluated < 3:
+        raise InputError(f"{path}: evaluated={evaluated!r}; wanted a number of observations to score on, at least 3")
+    if budget is not None and not (isinstance(budget, int | float) and budget > 0):
+        raise InputError(f"{path}: budget={budget!r}; wanted seconds")
+    return Study(path, runs, (module.__doc__ or "").strip(), tuple(metrics), evaluated, budget)
 
 
 def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> list[Run]:
@@ -105,30 +87,6 @@ def _python(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
 
 
-def execute(
-    runs: Iterable[Run],
-    out: str | Path,
-    *,
-    metrics: Sequence[str] = DEFAULT_METRICS,
-    notify: Notify = lambda text: None,
-) -> pd.DataFrame:
-    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back.
-
-    Runs that differ in seed and lanes alone are trained together. One whose loss does not stay finite is named in a
-    warning, and has no row.
-    """
-    runs, out = list(runs), Path(out)
-    scorers = catalog.find_metrics(metrics)
-    count = 0
-    for pack in packs(runs):
-        count += len(pack)
-        head = f"[{count}/{len(runs)}] "
-        warn_of(
-            _perform(pack, [out / run.key for run in pack], scorers, lambda text, head=head: notify(head + text))  # type: ignore[misc]
-        )
-    return rows([out / run.key for run in runs if (out / run.key).is_dir()])
-
-
 def packs(runs: Iterable[Run]) -> list[list[Run]]:
     """Runs that can be trained together: of one dataset and signature; those without networks by themselves."""
     groups: dict[str, list[Run]] = {}
@@ -140,206 +98,153 @@ def packs(runs: Iterable[Run]) -> list[list[Run]]:
     return [group[i : i + at_once[k]] for k, group in groups.items() for i in range(0, len(group), at_once[k])]
 
 
-def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
-    """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
-    failures = _perform([run], [folder], scorers, notify)
-    if failures:
-        raise InputError(failures[0].text())
-    return read_run(folder)
+def execute(
+    runs: Iterable[Run],
+    out: str | Path,
+    *,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    evaluated: int = EVALUATED,
+    budget: float | None = None,
+    retry: bool = False,
+    notify: Notify = lambda text: None,
+) -> pd.DataFrame:
+    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back.
 
-
-def _perform(pack: list[Run], folders: list[Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
-    """Runs that can be trained together, each into its own folder; those that failed are returned."""
-    places = {run.key: folder for run, folder in zip(pack, folders, strict=True)}
-    missing = [run for run in pack if not _there(places[run.key])]
-    for run in pack:
-        if run not in missing:
-            _finished(run, places[run.key], scorers, notify)
-    failures: list[Failure] = []
-    for group in _begun(pack, missing, folders[0].parent):
-        failures += _train(group, places, scorers, notify)
-    return failures
-
-
-def _begun(pack: list[Run], missing: list[Run], parent: Path) -> list[list[Run]]:
-    """The missing runs in the groups in which their training began, as checkpoints tell, and the others as one.
-
-    A checkpoint that none of them needs is removed.
+    Runs that differ in seed and lanes alone are trained together. One that fails is named in a warning, recorded, and
+    not tried again unless you say `retry`; the others go on. Several processes may work on the same folder at once.
+    With a `budget` in seconds, nothing new is begun after that.
     """
-    known, left, groups = {run.key: run for run in pack}, {run.key: run for run in missing}, []
-    for path in sorted(parent.glob(".*.checkpoint")):
-        keys = note_of(path).split()
-        if not keys or not set(keys) <= set(known):
-            continue
-        if any(key in left for key in keys):
-            groups.append([known[key] for key in keys])
-            left = {key: run for key, run in left.items() if key not in keys}
-        else:
-            path.unlink(missing_ok=True)
-    return groups + ([list(left.values())] if left else [])
+    every, out = {run.key: run for run in runs}, Path(out)
+    how = How(catalog.find_metrics(metrics), evaluated, notify)
+    if retry:
+        forget_failures(out, every)
+    tally = Tally(list(every), out)
+    waiting = packs(every.values())
+    while waiting and not tally.spent(budget, len(waiting)):
+        left = [pack for pack in waiting if tally.spent(budget) or not settle(pack, out, tally, how)]
+        if len(left) == len(waiting) and not tally.spent(budget):
+            notify(f"{tally.head()}another process works on what is left: waiting for it")
+            time.sleep(PATIENCE)
+        waiting = left
+    return rows([out / key for key in every if (out / key).is_dir()])
 
 
-def _train(pack: list[Run], places: dict[str, Path], scorers: dict[str, Metric], notify: Notify) -> list[Failure]:
-    """Train runs together, and write those that are not there yet.
+class Tally:
+    """How far a study is."""
 
-    What was trained is kept in a checkpoint until all of it is written, so that a crash in between costs nothing.
-    """
-    first, title = pack[0], pack[0].title() if len(pack) == 1 else f"{len(pack)} models, {pack[0].title()}"
-    notify(f"{title}: loading data")
-    data = first.data.load()
-    draw = first.data.judged(data).collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
-    check_finite(draw.x.numpy(force=True), what=first.data.title())
-    keys = " ".join(run.key for run in pack)
-    absent = [places[run.key] for run in pack if not _there(places[run.key])]
-    checkpoint = absent[0].parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
-    with whole_folder(absent[0]) as draft:
-        shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
-    notify(f"{title}: learning from {_describe(draw, data)}")
-    start = time.perf_counter()
-    failures = _learn(pack, data, checkpoint, keys, title)
-    seconds = (time.perf_counter() - start) / len(pack)
-    for run, failure in zip(pack, failures, strict=True):
-        if failure is None and places[run.key] in absent:
-            notify(f"{run.title()}: scoring")
-            with whole_folder(places[run.key]) as draft:
-                _write(run, draft, data, draw, scorers, seconds)
-    checkpoint.unlink(missing_ok=True)
-    return [failure for failure in failures if failure is not None]
+    def __init__(self, keys: Sequence[str], out: Path) -> None:
+        self.keys, self.out, self.start = keys, out, time.perf_counter()
+        self.before = len(self.keys) - self.open()
 
+    def open(self) -> int:
+        """Runs that are neither done nor failed."""
+        return sum(not ((self.out / key).is_dir() or failure_of(self.out, key).is_file()) for key in self.keys)
 
-def _there(folder: Path) -> bool:
-    return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+    def head(self) -> str:
+        """What stands before everything that is said."""
+        left = self.open()
+        failed = sum(failure_of(self.out, key).is_file() for key in self.keys)
+        new = len(self.keys) - left - self.before
+        seconds = (time.perf_counter() - self.start) / new * left if new else 0.0
+        clock = f", about {int(seconds) // 60}:{int(seconds) % 60:02} left" if new and left else ""
+        wrong = f", {failed} failed" if failed else ""
+        return f"[{len(self.keys) - left - failed} of {len(self.keys)} done{wrong}{clock}] "
+
+    def spent(self, budget: float | None, packs: int = 0) -> bool:
+        """Whether the time is over; with what is left to do, this is said."""
+        over = budget is not None and time.perf_counter() - self.start >= budget
+        if over and packs:
+            text = f"the budget of {budget:g} s is spent: {plural(self.open(), 'run')} not begun or not finished"
+            warnings.warn(f"{text}; run it again to go on", RuntimeWarning, stacklevel=3)
+        return over
 
 
-def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title: str) -> Sequence[Failure | None]:
-    methods = [run.method for run in pack if isinstance(run.method, Neural)]
-    if not methods:
-        pack[0].method.fit(data)
-        return [None]
-    with bar(title) as report:
-        return fit_pack(methods, data, checkpoint=checkpoint, note=note, report=report)
+def settle(pack: Sequence[Run], out: Path, tally: Tally, how: How) -> bool:
+    """Do what is missing of a pack; False where another process has it and it is not finished."""
+    todo = [run for run in pack if not failure_of(out, run.key).is_file()]
+    with claimed(out, [run.key for run in todo]) as mine:
+        if not mine:
+            return all((out / run.key).is_dir() for run in todo)
+        for run in todo:
+            clear(out, run)
+        try:
+            errors = (
+                perform_pack(todo, [out / run.key for run in todo], how._replace(head=tally.head())) if todo else {}
+            )
+        except Exception as error:
+            if no_room(error):
+                raise InputError(
+                    f"cannot write to {out}: {error}; make room and run it again: what is done is kept"
+                ) from error
+            errors = {run.key: error for run in todo if not there(out / run.key)}
+            if not errors:  # it was not a run that failed
+                raise
+        record(errors, todo, out)
+    return True
 
 
-def _write(run: Run, folder: Path, data: FactorData, draw: Draw, scorers: dict[str, Metric], seconds: float) -> None:
-    """Model, codes, scores, history and provenance of one run."""
-    run.method.write(folder)
-    codes = run.method.transform(draw.x)
-    write_json(folder / "run.json", {"key": run.key, **run.recipe()})
-    write_json(folder / "scores.json", score(draw, codes, data.factors, scorers, run.method))
-    said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
-    write_json(folder / "env.json", environment(run.data.title(), data, draw, seconds) | said)
-    if isinstance(run.method, Neural):
-        run.method.history.to_parquet(folder / "history.parquet")
-    _write_codes(folder, draw, codes, data.factors)
-
-
-def rows(folders: Iterable[Path]) -> pd.DataFrame:
-    """One row per run, as a table; where a method has no such setting or score, the cell is empty."""
-    return pd.DataFrame(records(folders)).convert_dtypes()
-
-
-def records(folders: Iterable[Path]) -> list[dict[str, Any]]:
-    """One record per run: key, data, method, its parameters, its scores, seconds."""
-    table = []
-    for run in map(read_run, folders):
-        params = {k: v for k, v in run.recipe["method"].items() if k not in ("name", "source")}
-        head = {"key": run.recipe["key"], "data": run.env["data"]["title"], "method": run.recipe["method"]["name"]}
-        table.append(head | params | run.scores | {"seconds": run.env["seconds"]})
-    return table
-
-
-def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders among the paths, or below them."""
-    found: list[Path] = []
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"{path} does not exist: give a run folder, or a folder of runs")
-        below = [path] if (path / "run.json").is_file() else sorted(f.parent for f in path.rglob("run.json"))
-        below = [b for b in below if not any(part.startswith(".") for part in b.relative_to(path).parts)]
-        if not below:
-            raise InputError(f"{path} holds no runs: make one with `unweave fit METHOD DATA --out {path}`")
-        found += [b for b in below if b not in found]
-    return found
-
-
-def read_run(folder: Path) -> Evaluated:
-    """Everything about a finished run except its weights, or an error that names what is damaged."""
-    recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
-    scores = read_json(folder / "scores.json")
+def clear(out: Path, run: Run) -> None:
+    """What a killed process left of a run, and a run that is damaged, which is set aside under a name that says so."""
+    for left in (*out.glob(f".{run.key}.*.tmp"), *out.glob("..*.checkpoint.*.tmp")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    folder = out / run.key
+    if not there(folder):
+        return
     try:
-        table = pd.read_parquet(folder / "codes.parquet").to_numpy(np.float64)
-        pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
-        factors = tuple(Factor(**f) for f in env["data"]["factors"])
-        found = {k: float(v) for k, v in scores.items() if v is not None}
-        d = table.shape[1] - len(factors)
-        if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto", "all") or pairs.shape[1:] != (2,):
-            raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
-        said = tuple(map(str, env.get("diagnosis", ())))
-        _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])
-        _ = env["data"]["sha256"][:12], env["data"]["observations"] + 1, list(env["data"]["shape"])
-    except Exception as error:  # whatever an altered file can cause
-        text = f"{type(error).__name__}: {error}"
-        raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
-    asked = frozenset(column.partition(".")[0] for column in scores)
-    return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
+        read_run(folder)
+        read_config(folder)
+    except InputError as error:
+        aside = out / f".{run.key}.damaged"
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        warnings.warn(f"{error}. It was set aside as {aside} and is run again", RuntimeWarning, stacklevel=4)
 
 
-def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:
-    """Provenance: what was learned from, where, with which versions, how long it took."""
-    packages = ("torch", "numpy", "scipy", "scikit-learn")
-    return {
-        "seconds": round(seconds, 3),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": {
-            "title": title,
-            "observations": len(draw.x),
-            "shape": list(data.shape),
-            "factors": [vars(f) for f in data.factors],
-            "sha256": hashlib.sha256(draw.x.numpy(force=True).tobytes()).hexdigest(),
-        },
-        "versions": {"python": platform.python_version(), "unweave": __version__}
-        | {name: version(name) for name in packages},
-        "machine": {
-            "system": platform.platform(terse=True),
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-        },
-    }
+# Failures -------------------------------------------------------------------------------------------------------
 
 
-def _finished(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify) -> Evaluated:
-    """A run that is there already: check that it is this one, and add the scores that it lacks."""
-    if not (folder / "run.json").is_file():
-        raise InputError(f"{folder} exists and is not a run: choose another --out, or remove it")
-    done = read_run(folder)
-    if done.recipe.get("key") != run.key:
-        raise InputError(
-            f"{folder} holds another run ({done.recipe['method']['name']} on {done.env['data']['title']}, or the same "
-            "with other settings): choose another --out, or remove it"
-        )
-    read_config(folder)  # the model is there, and whole
-    missing = {name: s for name, s in scorers.items() if name not in done.asked}
-    if not missing:
-        notify(f"{run.title()}: finished before, kept ({folder})")
-        return done
-    notify(f"{run.title()}: finished before; scoring {', '.join(missing)}")
-    data = run.data.load()
-    decoding = any(scorer.facts.truth == "decoder" for scorer in missing.values())
-    model = type(run.method).load(folder) if decoding else None
-    draw = run.data.judged(data).collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
-    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, model)
-    write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
-    return read_run(folder)
+def failure_of(out: Path, key: str) -> Path:
+    """Where it is recorded that a run failed."""
+    return out / ".failed" / f"{key}.json"
 
 
-def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[Factor]) -> None:
-    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
-    truth = pd.DataFrame(draw.c.numpy(force=True), columns=[f.name for f in factors])
-    pd.concat([table, truth], axis=1).to_parquet(folder / "codes.parquet")
-    near = near_pairs(draw.x, codes)
-    shown = np.random.default_rng(0).permutation(len(near.dx))[:SHOWN_PAIRS]
-    pd.DataFrame({"data": near.dx[shown], "codes": near.dz[shown]}).to_parquet(folder / "pairs.parquet")
+def record(errors: Errors, runs: Iterable[Run], out: Path) -> None:
+    """Warn of what went wrong, and keep it."""
+    titles = {run.key: run.title() for run in runs}
+    for key, error in errors.items():
+        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        warnings.warn(f"{titles[key]} ({key}) failed: {text}", RuntimeWarning, stacklevel=4)
+        where = "".join(traceback.format_exception(error))
+        about = {"key": key, "title": titles[key], "error": text, "traceback": where}
+        about["when"] = datetime.now(UTC).isoformat(timespec="seconds")
+        write_whole(failure_of(out, key), json.dumps(about, indent=2) + "\n")
 
 
-def _describe(draw: Draw, data: FactorData) -> str:
-    return f"{plural(len(draw.x), 'observation')} of shape {' x '.join(map(str, data.shape))}"
+def failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
+    """What is recorded of runs that failed."""
+    paths = [failure_of(out, key) for key in keys]
+    return [read_json(path) for path in paths if path.is_file()]
+
+
+def forget_failures(out: Path, keys: Iterable[str]) -> int:
+    """So that they are tried again; how many there were."""
+    paths = [path for key in keys if (path := failure_of(out, key)).is_file()]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
+
+
+def states(runs: Iterable[Run], out: Path) -> dict[str, State]:
+    """Where every run stands, by its key."""
+    found: dict[str, State] = {}
+    for key in {run.key: run for run in runs}:
+        if (out / key).is_dir():
+            found[key] = "done"
+        elif failure_of(out, key).is_file():
+            found[key] = "failed"
+        elif not (out / ".claims" / key).exists():
+            found[key] = "waiting"
+        else:
+            with claimed(out, [key]) as mine:
+                found[key] = "waiting" if mine else "running"
+    return found

@@ -31,8 +31,8 @@ def single(data: FactorData, n: int, rng: Generator) -> Plan:
     return Plan({"x": data.sample(n, rng)})
 
 
-def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = None) -> Plan:
-    """Observations with one discrete factor as their class u, (n,); the first discrete factor unless named."""
+def label_column(data: FactorData, factor: str | None = None) -> int:
+    """The column of the factor that is the class: the first discrete one unless named."""
     if factor is None:
         discrete = [f.name for f in data.factors if f.size is not None]
         if not discrete:
@@ -40,10 +40,17 @@ def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = N
             text = f"labels are needed, and no factor is discrete (there are: {names})"
             raise InputError(f"{text}; pass classes as y, or name a column by --data.factors")
         factor = discrete[0]
-    if data.factors[data.column(factor)].size is None:
+    column = data.column(factor)
+    if data.factors[column].size is None:
         raise InputError(f"factor {factor!r} is real-valued and cannot be a label; name a discrete one")
+    return column
+
+
+def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = None) -> Plan:
+    """Observations with one discrete factor as their class u, (n,); the first discrete factor unless named."""
+    column = label_column(data, factor)
     points = data.sample(n, rng)
-    return Plan({"x": points}, {"u": data.labels(points)[:, data.column(factor)].long()})
+    return Plan({"x": points}, {"u": data.labels(points)[:, column].long()})
 
 
 def augmented(
@@ -107,8 +114,9 @@ def pairs(
     were correlated, x follows the joint distribution; x2 need not, since its changed factors are drawn by themselves.
     """
     a = data.sample(n, rng)
-    if isinstance(data, Paired):
-        other, changed = data.partner(a)
+    own = paired(data)
+    if own is not None:
+        other, changed = own.partner(a)
         return Plan({"x": a, "x2": other}, {"k": changed})
     c = data.labels(a)
     free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
@@ -181,6 +189,12 @@ def _redrawn(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Gen
         place = torch.searchsorted(levels, c[:, j].to(levels).contiguous())
         fresh[:, j] = levels[(place + step) % len(levels)].to(fresh)
     return fresh
+
+
+def paired(data: FactorData) -> Paired | None:
+    """The pairs that data are made of, if they are."""
+    source = _source(data)
+    return source if isinstance(source, Paired) else None
 
 
 def _source(data: FactorData) -> FactorData:

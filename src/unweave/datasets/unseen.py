@@ -19,7 +19,7 @@ NEW = {"shapes3d": "object", "mpi3d": "color"}  # the factor of which half of th
 
 @final
 class Unseen(Dataset):
-    """Digits, 3DShapes or MPI3D without some nuisances; scores are of observations that have these and no others."""
+    """Digits, 3DShapes or MPI3D (real) without some nuisances; scores are of observations that have these."""
 
     paper = "Swap and contrast (2022), Sec. 4.1"
 
@@ -34,7 +34,7 @@ class Unseen(Dataset):
             return ColoredMNIST(split=self.part, form="backgrounds")
         if self.of == "rotation-colored-mnist":
             return RotationColoredMNIST(split=self.part)
-        return Shapes3D() if self.of == "shapes3d" else MPI3D()
+        return Shapes3D() if self.of == "shapes3d" else MPI3D(variant="real")
 
     def needed(self) -> tuple[Original, ...]:
         other = replace(self, part="test").needed() if self.part == "train" and self.of not in NEW else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -16,21 +17,25 @@ from ..checks import as_classes
 from ..data import FactorData
 from ..dataset import Dataset
 from ..errors import InputError
-from ..supervision import Plan, labelled
+from ..supervision import Plan, label_column, labelled
 from ._autoencoding import Autoencoding
 
 COUNTED = 100_000  # labels that classes are found in, where the data have no end
 
 
-def label_of(data: FactorData, label: str) -> str:
-    """The name of the factor that is the class: the first discrete one unless named."""
-    return label or next(f.name for f in data.factors if f.size is not None)
-
-
-def nuisances(data: FactorData, label: str) -> list[int]:
-    """The columns of all discrete factors but the class."""
-    own = label_of(data, label)
-    return [j for j, f in enumerate(data.factors) if f.size is not None and f.name != own and not f.noise]
+def nuisances(data: FactorData, label: str, known: Sequence[str] = ()) -> list[int]:
+    """The columns of the known nuisances: all discrete factors but the class, unless they are named."""
+    own = label_column(data, label or None)
+    found = {f.name: j for j, f in enumerate(data.factors) if f.size is not None and j != own and not f.noise}
+    for name in known:
+        if name not in found or list(known).count(name) > 1:
+            text = (
+                "named twice"
+                if name in found
+                else f"no nuisance of these data (there are: {', '.join(found) or 'none'})"
+            )
+            raise InputError(f"known={name!r}: {text}")
+    return [found[name] for name in known or found]
 
 
 class Classifying(ClassifierMixin, Autoencoding):
@@ -50,14 +55,15 @@ class Classifying(ClassifierMixin, Autoencoding):
 
     def prepare(self, data: FactorData) -> None:
         rng = Generator(self.found_device()).manual_seed(0)
-        labelled(data, 2, rng, factor=self.label or None)  # which says what is wrong with the labels, if anything is
-        name = label_of(data, self.label)
+        column = label_column(data, self.label or None)
         points = data.observed(sys.maxsize)
         points = data.sample(COUNTED, rng) if points is None else points
-        factor, column = data.factors[data.column(name)], data.column(name)
+        factor = data.factors[column]
         self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
         if len(self.levels_) < 2:
-            raise InputError(f"label {name!r} has one class only: there is nothing to tell apart; wanted two at least")
+            raise InputError(
+                f"label {factor.name!r} has one class only: there is nothing to tell apart; wanted two at least"
+            )
         self.values_ = [factor.values[k] if factor.values else k for k in self.levels_]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
@@ -91,7 +97,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     @torch.no_grad()
     def predict_proba(self, X: Any) -> np.ndarray:
         """How likely each class is, (n, classes), in the order of `classes_`."""
-        z = torch.from_numpy(self.transform(X)).float()
+        z = torch.from_numpy(np.asarray(self.transform(X))).float()
         net: Any = self.net_
         return torch.softmax(net.classifier(self.predictive(z)).double(), 1).numpy()
 
@@ -107,19 +113,27 @@ class Classifying(ClassifierMixin, Autoencoding):
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            X, c = X.collect(COUNTED, Generator().manual_seed(0)), X
-            level = X.c[:, c.column(label_of(c, self.label))].long()
-            unseen = sorted(set(level.tolist()) - set(self.levels_))
-            if unseen:
-                raise InputError(f"label {unseen[0]} was not learned (there are: {', '.join(map(str, self.levels_))})")
-            X, y = X.x, self.classes_[self.index(level).numpy(force=True)]
+            column = label_column(X, self.label or None)
+            values, draw = X.factors[column].values, X.collect(COUNTED, Generator().manual_seed(0))
+            level = draw.c[:, column].long().tolist()
+            X, y = draw.x, [values[k] for k in level] if values else level  # a level of other data may be another class
         if y is None:
             raise InputError("score needs the classes: pass y, or data that have labels")
-        known = {str(k) for k in self.classes_.tolist()}
-        unknown = [str(v) for v in np.asarray(y).ravel().tolist() if str(v) not in known]
+        y = self._column(as_classes(y))
+        known = set(self.classes_.tolist())
+        unknown = [v for v in y.tolist() if v not in known]
         if unknown:
-            raise InputError(f"class {unknown[0]!r} was not learned (there are: {', '.join(sorted(known))})")
+            there = ", ".join(sorted(map(str, known)))
+            raise InputError(f"class {str(unknown[0])!r} was not learned (there are: {there})")
         return float(super().score(X, y, sample_weight))
+
+    def _column(self, y: Any) -> np.ndarray:
+        """The class, where y holds nuisances as well."""
+        if hasattr(y, "columns"):
+            if self.label and self.label not in y.columns:
+                raise InputError(f"y has no column {self.label!r} (there are: {', '.join(map(str, y.columns))})")
+            return y[self.label or y.columns[0]].to_numpy()
+        return np.asarray(y).reshape(len(y), -1)[:, 0]
 
 
 class Informed(Classifying):
@@ -128,9 +142,12 @@ class Informed(Classifying):
     Without any it is the classifier that it is made of, and says so.
     """
 
+    known: tuple[str, ...] = ()
+    """nuisances that it is told of; all discrete factors but the label unless named"""
+
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
-        self.columns_ = nuisances(data, self.label)
+        self.columns_ = nuisances(data, self.label, self.known)
         self.sizes_ = [int(data.factors[j].size or 0) for j in self.columns_]
         told = ", ".join(data.factors[j].name for j in self.columns_)
         self.diagnosis_ = [f"Nuisances: {told}." if told else "No nuisances are known: nothing to be invariant to."]

@@ -12,7 +12,7 @@ from ..data import FactorData
 from ..errors import InputError
 from ..functional import Normal, kl
 from ..neural import Lane
-from ..supervision import Plan, pairs
+from ..supervision import Plan, paired, pairs
 from ._vae import VAE, divergence, posterior, weighed
 
 
@@ -35,7 +35,7 @@ class AdaVAE(VAE):
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         count = len(data.factors)
-        if count == 0:
+        if count == 0 and not paired(data):
             text = f"{self.title()} learns from pairs that share factors, and these data have none"
             raise InputError(f"{text}: pass y, or name columns by --data.factors")
         # A single label says what belongs together: a pair shares it.

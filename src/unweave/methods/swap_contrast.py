@@ -6,16 +6,17 @@ from typing import Any, Literal, final
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..data import FactorData, Paired
+from ..data import FactorData
 from ..errors import InputError, plural
 from ..functional import Normal, kl
 from ..neural import Lane
 from ..optimiser import Adam
-from ..supervision import Plan, labelled, pairs
-from ._classifying import Classifying, label_of, nuisances
+from ..supervision import Plan, label_column, labelled, paired, pairs
+from ._classifying import Classifying, nuisances
 from ._vae import VAE, Terms, divergence, posterior, weighed
 
 
@@ -23,7 +24,7 @@ from ._vae import VAE, Terms, divergence, posterior, weighed
 class SwapContrast(Classifying, VAE):
     """Swap and contrast: z_p predicts and ignores nuisances, z_n takes them apart, from pairs that share a class."""
 
-    paper = "Learning disentangled and invariant representation (2022), Eqs. 3 to 10"
+    paper = "Reconstruction for disentanglement, contrast for invariance (2022), Eqs. 3 to 10"
 
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     """codes: predictive_dim and nuisance_dim together"""
@@ -39,11 +40,11 @@ class SwapContrast(Classifying, VAE):
     """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
     """cross-entropy teaches the classifier alone, or the encoder too; or it does so in the place of the contrast"""
-    alpha: Lane = 1.0
+    alpha: Lane = 10.0
     """weight of L_dis: exchanging shared codes changes nothing"""
-    beta: Lane = 100.0
+    beta: Lane = 300.0
     """weight of L_sup, the supervised contrastive loss of z_p"""
-    gamma: Lane = 1.0
+    gamma: Lane = 10.0
     """weight of L_zp: the mean z_p of the class is as good as one's own"""
     generative: Lane = 1.0
     """weight of the KL term of the VAE"""
@@ -62,28 +63,34 @@ class SwapContrast(Classifying, VAE):
         super().prepare(data)
         p, n = self.parts()
         self.latent_dim_ = p + n
-        self.pairs_ = self.partners(data)
-        self.most_ = int(data.changed.max()) if isinstance(data, Paired) else self.changed or len(self.pairs_)
+        own = paired(data)
+        if own is not None and (self.known or self.changed):
+            raise InputError("known and changed are for data that draw pairs; these are pairs, and say how they differ")
+        self.pairs_ = [] if own else [data.factors[j].name for j in nuisances(data, self.label, self.known)]
+        self.most_ = int(own.changed.max()) if own else self.changed or len(self.pairs_)
+        if not own and not 0 <= self.changed <= len(self.pairs_):
+            raise InputError(f"changed={self.changed}: {plural(len(self.pairs_), 'factor')} may differ, not more")
         if self.most_ > n:
             text = f"pairs that differ in up to {plural(self.most_, 'factor')}, and {plural(n, 'code')} for them"
             raise InputError(f"{text}: wanted nuisance_dim={self.most_} at least, or a smaller `changed`")
-        if self.most_ > len(self.pairs_) and not isinstance(data, Paired):
-            raise InputError(f"changed={self.changed}: {plural(len(self.pairs_), 'factor')} may differ, not more")
+        if self.temperature <= 0:
+            raise InputError(f"temperature={self.temperature}: wanted a positive number")
         if not (0 <= self.warm_amount <= 1 and 0 <= self.warm_difficulty <= 1):
             text = f"warm_amount={self.warm_amount}, warm_difficulty={self.warm_difficulty}"
             raise InputError(f"{text}: wanted shares of the steps, from 0 to 1")
-        told = ", ".join(self.pairs_) or ("no name" if self.most_ else "")
-        self.diagnosis_ = [f"Pairs differ in: {told}." if told else "No nuisances are known: nothing is exchanged."]
+        self.diagnosis_ = [self.told(data)]
 
-    def partners(self, data: FactorData) -> list[str]:
-        """The factors in which pairs may differ."""
-        if isinstance(data, Paired):
-            return []
-        found = [data.factors[j].name for j in nuisances(data, self.label)]
-        wrong = [name for name in self.known if name not in found]
-        if wrong:
-            raise InputError(f"known={wrong[0]!r}: no nuisance of these data (there are: {', '.join(found) or 'none'})")
-        return list(self.known) or found
+    def told(self, data: FactorData) -> str:
+        """What pairs tell, in words; an error where they tell nothing."""
+        if not self.most_:
+            return "No nuisances are known: nothing is exchanged."
+        rng = Generator(self.found_device()).manual_seed(0)
+        alone = float((self.plan(data, 256, rng).given["changed"] == 0).float().mean())
+        names = ", ".join(self.pairs_) or "what your pairs differ in"
+        if alone == 1:
+            text = f"no two observations of a class differ in {names} alone"
+            raise InputError(f"{text}: each class has its own; name others as known, or bring data that are mixed")
+        return f"Pairs differ in: {names}." + (f" {alone:.0%} of observations have no partner." if alone else "")
 
     def parts(self) -> tuple[int, int]:
         """How many codes z_p and z_n have."""
@@ -102,6 +109,7 @@ class SwapContrast(Classifying, VAE):
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The names of the codes: predictive and nuisance ones."""
+        check_is_fitted(self)
         p, n = self.parts()
         names = [f"predictive{i + 1}" for i in range(p)] + [f"nuisance{i + 1}" for i in range(n)]
         return np.array(names, dtype=object)
@@ -120,7 +128,7 @@ class SwapContrast(Classifying, VAE):
             plan = labelled(data, n, rng, factor=self.label or None)
             return Plan(plan.views, {"u": self.index(plan.given["u"])})
         plan = pairs(data, n, rng, k=(1, self.most_), among=self.pairs_, alone="self")
-        u = data.labels(plan.views["x"])[:, data.column(label_of(data, self.label))].long()
+        u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()
         return Plan(plan.views, {"u": self.index(u), "changed": plan.given["k"]})
 
     def stays(self) -> bool:
@@ -145,10 +153,12 @@ class SwapContrast(Classifying, VAE):
         z_p, z_n = z[:, : self.parts()[0]], z[:, self.parts()[0] :]
         out = net.decoder(z)
         x_rec = self.mean(out)
+        alone = self.scheme == "alternate"
         terms: Terms = {
             "rec": (1, self.reconstruction(x, out).mean()),
             "kl": (self.generative, divergence(q)),
-            "ce": (1, self.cross_entropy(net, z.detach() if self.scheme == "alternate" else z, u)),
+            # Where it teaches the encoder, it has the weight of L_sup: the bound is hundreds of nats.
+            "ce": (1 if alone else self.beta, self.cross_entropy(net, z.detach() if alone else z, u)),
         }
         mean_p = class_mean(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))
         other = self.mean(net.decoder(torch.cat([mean_p.sample(zeta), z_n], 1)))
@@ -211,12 +221,12 @@ def class_mean(q: Normal, u: Tensor, classes: int) -> Normal:
 def contrast(z: Tensor, u: Tensor, temperature: Any) -> Tensor:
     """L_sup, Eq. 9, per observation: how unlikely it is to pick one of the own class.
 
-    Codes are put on the unit sphere, as Khosla et al. (2020) do, unless that is two points. An
-    observation that is alone of its class in the batch has none to pick, and does not count.
+    Codes are put on the unit sphere, as Khosla et al. (2020) do; a single code, whose sphere is two points, is compared
+    by squared distance. An observation that is alone of its class in the batch has none to pick, and does not count.
     """
-    z = F.normalize(z, dim=1) if z.shape[1] > 1 else z
+    alike = -((z - z.T) ** 2) if z.shape[1] == 1 else F.normalize(z, dim=1) @ F.normalize(z, dim=1).T
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
-    log_p = torch.log_softmax((z @ z.T / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
+    log_p = torch.log_softmax((alike / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
     own = ((u[:, None] == u) & ~itself).float()
     count = own.sum(1)
     each = -(own * log_p).sum(1) / count.clamp(min=1)

@@ -1,0 +1,154 @@
+"""`unweave study`: run a study file, see how far it is, try again what failed, get its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from .errors import InputError, unknown
+from .terminal import parsed, progress, say, say_json, say_table, summary
+
+ABOUT = """usage: unweave study ACTION FILE [options]
+
+A study file is Python that defines `runs`, and if it likes more:
+
+    \"\"\"Does a stronger beta help?\"\"\"                 # the question, for the report
+    import unweave
+    from unweave.methods import BetaVAE
+
+    runs = unweave.sweep("dsprites", BetaVAE(steps=30_000), beta=[1, 4, 16], seed=range(5))
+    metrics = ["mig", "dci"]                          # default: mcc, local-isometry
+    evaluated = 10_000                                # observations to score on
+    budget = 3_600                                    # seconds, after which nothing new is begun
+"""
+
+
+@dataclass(kw_only=True)
+class Where:
+    """A study and the folder of its runs."""
+
+    file: tyro.conf.Positional[Path]
+    """the study file"""
+    out: Path | None = None
+    """where its runs are, one folder each (default: runs/NAME-OF-THE-FILE)"""
+    json: bool = False
+    """print as JSON"""
+
+
+@dataclass(kw_only=True)
+class Execute(Where):
+    """Run what is missing. Kill it and start it again, or start it twice: nothing is lost, nothing is done twice."""
+
+    budget: float | None = None
+    """seconds after which nothing new is begun; the file may say so too"""
+
+
+@dataclass(kw_only=True)
+class Rows(Where):
+    """One row per finished run: its settings, its scores, how long it took."""
+
+    csv: Path | None = None
+    """write them to this file"""
+    parquet: Path | None = None
+    """or to this one"""
+
+
+def study(args: list[str]) -> None:
+    """run a study of many models: unweave study run|status|retry|rows FILE"""
+    actions: dict[str, Callable[[list[str]], None]] = {"run": run, "status": status, "retry": retry, "rows": rows}
+    if not args or args[0] in ("-h", "--help"):
+        say(ABOUT)
+        for name, action in actions.items():
+            say(f"  {name:8}{summary(action)}")
+        return say("\n`unweave study ACTION --help` explains an action.")
+    if args[0] not in actions:
+        raise unknown("action of unweave study", args[0], actions)
+    return actions[args[0]](args[1:])
+
+
+def run(args: list[str]) -> None:
+    """do what is missing, in packs; failures are recorded and stop nothing else"""
+    _execute(parsed(Execute, prog="unweave study run", args=args), retry=False)
+
+
+def retry(args: list[str]) -> None:
+    """try again what failed, and do what is missing"""
+    _execute(parsed(Execute, prog="unweave study retry", args=args), retry=True)
+
+
+def _execute(options: Any, *, retry: bool) -> None:
+    from .study import execute
+
+    found, out = _read(options)
+    with progress(quiet=options.json) as notify:
+        execute(
+            found.runs, out, metrics=found.metrics, evaluated=found.evaluated, retry=retry, notify=notify,
+            budget=found.budget if options.budget is None else options.budget,
+        )  # fmt: skip
+    _show_status(options)
+
+
+def status(args: list[str]) -> None:
+    """how many runs are done, running, failed, waiting; and why some failed"""
+    _show_status(parsed(Where, prog="unweave study status", args=args))
+
+
+def _show_status(options: Any) -> None:
+    from .study import failures, states
+
+    found, out = _read(options)
+    state = states(found.runs, out)
+    wrong = failures(out, state)
+    if options.json:
+        return say_json({"out": str(out), "states": state, "failures": wrong})
+    names = ("done", "running", "failed", "waiting")
+    lines = []
+    for title in dict.fromkeys(run.title() for run in found.runs):
+        count: Counter[str] = Counter(state[key] for key in {run.key for run in found.runs if run.title() == title})
+        lines.append([title, *(str(count[name]) for name in names)])
+    say_table(["runs", *names], lines, found.question.partition("\n")[0])
+    for each in wrong:
+        say(f"failed: {each['title']} ({each['key']}): {each['error']}")
+    if wrong:
+        say(
+            f"Try these again with: unweave study retry {options.file}"
+            + (f" --out {options.out}" if options.out else "")
+        )
+    if "done" in state.values():
+        return say(f"Runs are in {out}; look at them with: unweave report {out}")
+    return say(f"Nothing is done yet; runs will be in {out}.")
+
+
+def rows(args: list[str]) -> None:
+    """one row per finished run, as a table, CSV or Parquet"""
+    options = parsed(Rows, prog="unweave study rows", args=args)
+    from .run import records
+    from .run import rows as table_of
+
+    found, out = _read(options)
+    folders = [out / key for key in {run.key: None for run in found.runs} if (out / key).is_dir()]
+    if not folders:
+        raise InputError(f"no run of {options.file} is done in {out}: start with unweave study run {options.file}")
+    table = table_of(folders)
+    if options.csv is not None:
+        table.to_csv(options.csv, index=False)
+    if options.parquet is not None:
+        table.to_parquet(options.parquet)
+    if options.json:
+        return say_json(records(folders))
+    if options.csv is None and options.parquet is None:
+        return say(table.to_csv(index=False).rstrip("\n"))
+    written = " and ".join(str(path) for path in (options.csv, options.parquet) if path is not None)
+    return say(f"{len(table)} rows in {written}.")
+
+
+def _read(options: Any) -> tuple[Any, Path]:
+    from .study import read_study
+
+    found = read_study(options.file)
+    return found, options.out or Path("runs") / options.file.stem

@@ -1,0 +1,175 @@
+"""How runs come into being: trained together, scored, each written into a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Generator
+
+from .checkpoint import note_of
+from .checks import check_finite
+from .data import Draw, FactorData
+from .errors import InputError, plural
+from .evaluation import score
+from .method import read_config
+from .neural import Neural, fit_pack
+from .run import Evaluated, Run, read_run, write_run
+from .scoring import Metric
+from .storage import no_room, read_json, whole_folder, write_whole
+from .terminal import bar
+from .train import Failure
+
+EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
+EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
+
+Notify = Callable[[str], None]
+Errors = dict[str, Exception]
+"""what went wrong, by the key of the run"""
+
+
+class How(NamedTuple):
+    """What is done with every run of a study."""
+
+    scorers: dict[str, Metric]
+    evaluated: int = EVALUATED
+    """observations to score on"""
+    notify: Notify = lambda text: None
+    head: str = ""
+    """what stands before everything that is said: how far the study is"""
+
+    def say(self, text: str) -> None:
+        """Tell whoever watches."""
+        self.notify(self.head + text)
+
+    def judged(self, run: Run, data: FactorData) -> Draw:
+        """What a run is scored on."""
+        return run.data.judged(data).collect(self.evaluated, Generator().manual_seed(EVALUATION_SEED))
+
+
+def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
+    """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
+    for error in perform_pack([run], [folder], How(scorers, notify=notify)).values():
+        raise error
+    return read_run(folder)
+
+
+def perform_pack(pack: Sequence[Run], folders: Sequence[Path], how: How) -> Errors:
+    """Runs that can be trained together, each into its own folder; what went wrong with single ones is returned."""
+    places = {run.key: folder for run, folder in zip(pack, folders, strict=True)}
+    missing = [run for run in pack if not there(places[run.key])]
+    for run in pack:
+        if run not in missing:
+            _finished(run, places[run.key], how)
+    errors: Errors = {}
+    for group in _begun(pack, missing, folders[0].parent):
+        errors |= _train(group, places, how)
+    return errors
+
+
+def _begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[list[Run]]:
+    """The missing runs in the groups in which their training began, as checkpoints tell, and the others as one.
+
+    A checkpoint that none of them needs is removed.
+    """
+    known, left, groups = {run.key: run for run in pack}, {run.key: run for run in missing}, []
+    for path in sorted(parent.glob(".*.checkpoint")):
+        keys = note_of(path).split()
+        if not keys or not set(keys) <= set(known):
+            continue
+        if any(key in left for key in keys):
+            groups.append([known[key] for key in keys])
+            left = {key: run for key, run in left.items() if key not in keys}
+        else:
+            path.unlink(missing_ok=True)
+    return groups + ([list(left.values())] if left else [])
+
+
+def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
+    """Train runs together, and write those that are not there yet.
+
+    What was trained is kept in a checkpoint until all of it is written, so that a crash in between costs nothing.
+    """
+    first, title = pack[0], pack[0].title() if len(pack) == 1 else f"{len(pack)} models, {pack[0].title()}"
+    how.say(f"{title}: loading data")
+    data = first.data.load()
+    draw = how.judged(first, data)
+    check_finite(draw.x.numpy(force=True), what=first.data.title())
+    keys = " ".join(run.key for run in pack)
+    absent = [run for run in pack if not there(places[run.key])]
+    place = places[absent[0].key]
+    checkpoint = place.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
+    with whole_folder(place) as draft:
+        shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
+    how.say(f"{title}: learning from {_describe(draw, data)}")
+    start = time.perf_counter()
+    failures = _learn(pack, data, checkpoint, keys, how.head + title)
+    seconds = (time.perf_counter() - start) / len(pack)
+    lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
+    errors = _score([run for run in absent if run.key not in lost], places, how, (data, draw, seconds))
+    if not errors:
+        checkpoint.unlink(missing_ok=True)
+    return lost | errors
+
+
+def _score(pack: list[Run], places: dict[str, Path], how: How, what: tuple[FactorData, Draw, float]) -> Errors:
+    """Score and write what was trained; a run that cannot be scored does not stop the others."""
+    errors: Errors = {}
+    for run in pack:
+        how.say(f"{run.title()}: scoring")
+        try:
+            with whole_folder(places[run.key]) as draft:
+                write_run(run, draft, *what, how.scorers)
+        except Exception as error:
+            if no_room(error):  # that would stop the others as well
+                raise
+            errors[run.key] = error
+    return errors
+
+
+def there(folder: Path) -> bool:
+    """Whether something stands where a run is to be."""
+    return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+
+
+def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title: str) -> Sequence[Failure | None]:
+    methods = [run.method for run in pack if isinstance(run.method, Neural)]
+    if not methods:
+        pack[0].method.fit(data)
+        return [None]
+    with bar(title) as report:
+        return fit_pack(methods, data, checkpoint=checkpoint, note=note, report=report)
+
+
+def _finished(run: Run, folder: Path, how: How) -> Evaluated:
+    """A run that is there already: check that it is this one, and add the scores that it lacks."""
+    if not (folder / "run.json").is_file():
+        raise InputError(f"{folder} exists and is not a run: choose another --out, or remove it")
+    done = read_run(folder)
+    if done.recipe.get("key") != run.key:
+        raise InputError(
+            f"{folder} holds another run ({done.recipe['method']['name']} on {done.env['data']['title']}, or the same "
+            "with other settings): choose another --out, or remove it"
+        )
+    read_config(folder)  # the model is there, and whole
+    missing = {name: s for name, s in how.scorers.items() if name not in done.asked}
+    if not missing:
+        how.say(f"{run.title()}: finished before, kept ({folder})")
+        return done
+    how.say(f"{run.title()}: finished before; scoring {', '.join(missing)}")
+    data = run.data.load()
+    decoding = any(scorer.facts.truth == "decoder" for scorer in missing.values())
+    model = type(run.method).load(folder) if decoding else None
+    draw = how._replace(evaluated=len(done.codes)).judged(run, data)
+    scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, model)
+    write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
+    return read_run(folder)
+
+
+def _describe(draw: Draw, data: FactorData) -> str:
+    return f"{plural(len(draw.x), 'observation')} of shape {' x '.join(map(str, data.shape))}"
