@@ -33,10 +33,11 @@ ORDER = [
     ["evaluation"],
     ["run"],
     ["perform"],
-    ["study"],
+    ["study", "choosing"],
     ["figures"],
     ["report"],
-    ["cli_data", "cli_draw", "cli_score", "cli_study"],
+    ["cli_data", "cli_draw", "cli_score"],
+    ["cli_study"],
     ["cli"],
     ["__main__"],
 ]

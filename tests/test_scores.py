@@ -11,8 +11,10 @@ from sklearn.model_selection import GridSearchCV
 
 import unweave
 from unweave import InputError, catalog
+from unweave.choosing import agreement, trusted
 from unweave.datasets.dsprites import DSprites
 from unweave.datasets.squares import SquaresXY
+from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.linear import PCA, LinearICA
 from unweave.metrics import (
     average_accuracy,
@@ -24,11 +26,13 @@ from unweave.metrics import (
     model_centrality,
     prepared,
     score_many,
+    translation_difficulty,
     udr,
     unsupervised,
     worst_group_accuracy,
 )
 from unweave.metrics.selection import one_to_one
+from unweave.run import read_run
 from unweave.scoring import plus_minus
 
 RNG = np.random.default_rng(0)
@@ -378,7 +382,7 @@ def test_select_ranks_runs_by_agreement(tmp_path, capsys):
     with pytest.raises(SystemExit) as done:
         main(["select", str(tmp_path / "runs"), "--json"])
     assert done.value.code == 0
-    table = json.loads(capsys.readouterr().out)
+    table = json.loads(capsys.readouterr().out)["runs"]
     assert [row["method"] for row in table] == ["linear-ica", "linear-ica"]
     assert table[0]["udr"] >= table[1]["udr"] > 0.8
     unweave.execute(unweave.sweep(SquaresXY(points=300), LinearICA()), tmp_path / "runs", metrics=())
@@ -403,3 +407,53 @@ def test_a_metric_of_ones_own_works_in_other_processes_and_half_precision_is_rea
 def test_the_interval_of_repeated_runs_is_students():
     assert plus_minus([1.0, 2.0, 3.0]) == "2.000 +- 2.484"  # t(0.975, 2) = 4.3027, over the root of 3
     assert plus_minus([0.5]) == "0.500"
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory):
+    """Two linear runs, and two networks, one of which is held back by its strength."""
+    folder = tmp_path_factory.mktemp("spread")
+    data = SquaresXY(points=300)
+    every = [*unweave.sweep(data, LinearICA(), seed=[0]), *unweave.sweep(data, PCA(), seed=[0])]
+    every += unweave.sweep(data, BetaVAE(steps=60, widths=(4, 4), hidden=(16,), latent_dim=2), beta=[1.0, 200.0])
+    unweave.execute(every, folder, metrics=["mcc"])
+    return [read_run(folder / run.key) for run in every]
+
+
+@pytest.mark.parametrize("by", ["udr", "model-centrality", "translation-difficulty", "isometry", "likelihood"])
+def test_every_criterion_says_how_much_to_trust_a_run(spread, by):
+    trust = trusted(spread, by)
+    known = np.isfinite(trust)
+    assert trust.shape == (4,) and known.tolist() == ([False, False, True, True] if by == "likelihood" else [True] * 4)
+    if by == "likelihood":
+        for run, value in zip(spread[2:], trust[2:], strict=True):
+            end = pd.read_parquet(run.folder / "history.parquet").tail(6).mean()
+            assert value == pytest.approx(-(end["rec"] + end["kl"]))
+    if by == "isometry":
+        assert trust[0] == pytest.approx(np.corrcoef(spread[0].pairs.T)[0, 1])
+    if by == "translation-difficulty":
+        assert trust[0] == -translation_difficulty(unweave.load(spread[0].folder), spread[0].codes).relative
+
+
+def test_agreement_with_labels_is_spearmans(spread):
+    mcc = np.array([run.scores["mcc"] for run in spread])
+    assert agreement(spread, mcc)["mcc"] == pytest.approx(1) and agreement(spread, -mcc)["mcc"] == pytest.approx(-1)
+    assert agreement(spread[:2], mcc[:2]) == {}  # of two nothing can be said
+    assert agreement(spread, np.array([np.nan, *mcc[1:]]))["mcc"] == pytest.approx(1)
+
+
+def test_a_criterion_that_no_run_has_is_named(spread):
+    with pytest.raises(InputError, match="no run here has a likelihood: it needs a flow"):
+        trusted(spread[:2], "likelihood")
+
+
+def test_select_by_says_how_well_it_agrees(spread, capsys):
+    from unweave.cli import main
+
+    with pytest.raises(SystemExit) as done:
+        main(["select", str(spread[0].folder.parent), "--by", "isometry", "likelihood", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert done.value.code == 0 and list(found["agreement"]) == ["isometry", "likelihood"]
+    assert set(found["agreement"]["isometry"]) == {"mcc"} and len(found["runs"]) == 4
+    order = [row["isometry"] for row in found["runs"]]
+    assert order == sorted(order, reverse=True)

@@ -17,7 +17,7 @@ import tyro
 from . import __version__
 from .cli_data import data
 from .cli_draw import draw
-from .cli_score import explain, score, select
+from .cli_score import explain, runs_of, score, select
 from .cli_study import study
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
@@ -254,7 +254,7 @@ class Report:
     """Write one self-contained HTML page about runs: summary, table, figures, provenance."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """run folders, or folders that hold runs"""
+    """run folders, folders that hold runs, or study files"""
     out: Path = Path("report.html")
     """the page to write"""
     json: bool = False
@@ -271,9 +271,10 @@ def report(args: list[str]) -> None:
 
     with progress(quiet=options.json) as notify:
         notify("drawing")
-        page = write_report(options.runs, options.out)
+        runs = [runs_of(path) for path in options.runs]
+        page = write_report(runs, options.out)
     if options.json:
-        return show(find_runs(options.runs), "", as_json=True)
+        return show(find_runs(runs), "", as_json=True)
     return say(f"Open {page} in a browser.")
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
@@ -247,12 +247,19 @@ def _known_codes(options: Explain) -> tuple[Any, Any, list[str]]:
 # select ---------------------------------------------------------------------------------------------------------
 
 
+By = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
+
+
 @dataclass(kw_only=True)
 class Select:
-    """Rank runs on the same data without any labels: good codes agree with each other (UDR, ModelCentrality)."""
+    """Rank runs on the same data without any labels; where some have scores by labels, say how well both agree."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """run folders, or folders that hold runs; five or more make sense"""
+    """run folders, folders that hold runs, or study files; five runs or more make sense"""
+    by: tuple[By, ...] = ("udr", "model-centrality")
+    """what to trust; the first decides the order. udr, model-centrality: codes that agree with those of other runs.
+    translation-difficulty: codes whose exchange is easily learned. likelihood: the bound at the end of the training.
+    isometry: near distances that are kept"""
     json: bool = False
     """print the table as JSON"""
 
@@ -260,26 +267,35 @@ class Select:
 def select(args: list[str]) -> None:
     """rank runs without labels, by how well their codes agree: unweave select runs/"""
     options = parsed(Select, prog="unweave select", args=args)
-    if not options.runs:
-        raise InputError("name run folders, or a folder that holds runs: unweave select runs/")
-    from .metrics.selection import model_centrality, udr
+    if not options.runs or not options.by:
+        raise InputError("name run folders, or a folder that holds runs: unweave select runs/ --by udr")
+    from .choosing import agreement, trusted
     from .run import find_runs, read_run
 
     with progress(quiet=options.json) as notify:
         notify("reading runs")
-        runs = [read_run(folder) for folder in find_runs(options.runs)]
-        if len({run.env["data"]["sha256"] for run in runs}) > 1:
-            titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
-            raise InputError(f"these runs were evaluated on different observations ({titles}): select among equals")
-        codes = [run.codes for run in runs]
-        notify(f"comparing {len(runs)} runs")
-        columns = {"udr": udr(codes), "model-centrality": model_centrality(codes)}
-    order = sorted(range(len(runs)), key=lambda i: -columns["udr"][i])
+        runs = [read_run(folder) for folder in find_runs(map(runs_of, options.runs))]
+        columns = {}
+        for name in options.by:
+            notify(f"comparing {len(runs)} runs by {name}")
+            columns[name] = trusted(runs, name)
+    first = columns[options.by[0]]
+    order = sorted(range(len(runs)), key=lambda i: -first[i] if first[i] == first[i] else float("inf"))  # NaN last
+    known = {name: agreement(runs, column) for name, column in columns.items()}
     table = [
         {"run": str(runs[i].folder), "method": runs[i].recipe["method"]["name"]}
         | {name: round(float(column[i]), 4) for name, column in columns.items()}
         for i in order
     ]
     if options.json:
-        return say_json(table)
-    return say_table(list(table[0]), [[str(v) for v in row.values()] for row in table], "most trusted first; 1 is best")
+        return say_json({"runs": table, "agreement": known})
+    say_table(list(table[0]), [[str(v) for v in row.values()] for row in table], "most trusted first; larger is better")
+    for name, found in known.items():
+        told = ", ".join(f"{score} {value:.2f}" for score, value in found.items())
+        say(f"Rank correlation of {name} with scores by labels: {told or 'there are none, or too few runs'}.")
+    return None
+
+
+def runs_of(path: Path) -> Path:
+    """Where the runs of a study file are, unless it was told otherwise; a folder as it is."""
+    return Path("runs") / path.stem if path.suffix == ".py" else path

@@ -10,6 +10,7 @@ from typing import Any
 
 import tyro
 
+from .cli_score import runs_of
 from .errors import InputError, unknown
 from .terminal import parsed, progress, say, say_json, say_table, summary
 
@@ -151,4 +152,4 @@ def _read(options: Any) -> tuple[Any, Path]:
     from .study import read_study
 
     found = read_study(options.file)
-    return found, options.out or Path("runs") / options.file.stem
+    return found, options.out or runs_of(options.file)

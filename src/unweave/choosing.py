@@ -1,0 +1,92 @@
+"""Which of several runs to trust, where no labels say so; and how well that agrees with the labels, where some do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from . import catalog
+from .errors import InputError
+from .metrics.selection import model_centrality, udr
+from .metrics.translation import translation_difficulty
+from .run import Evaluated
+
+Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
+RECENT = 0.1  # share of the history, at its end, that a likelihood is the mean of
+
+
+def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
+    """How much each run is to be trusted, (runs,), larger is better; NaN where it cannot be said."""
+    if len({run.env["data"]["sha256"] for run in runs}) > 1:
+        titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
+        raise InputError(f"these runs were evaluated on different observations ({titles}): select among equals")
+    if by in ("udr", "model-centrality"):
+        codes = [run.codes for run in runs]
+        return udr(codes) if by == "udr" else model_centrality(codes)
+    each = {"translation-difficulty": _easily_translated, "likelihood": _likelihood, "isometry": _isometry}
+    values = np.array([each[by](run) for run in runs])
+    if np.isnan(values).all():
+        raise InputError(f"no run here has a {by}: {WANTED[by]}")
+    return values
+
+
+def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
+    """Spearman's correlation of trust with every score that needed labels, over the runs that have both."""
+    table = pd.DataFrame([{k: v for k, v in run.scores.items() if _is_supervised(k)} for run in runs])
+    found = {}
+    for name in table:
+        both = table[name].notna() & ~np.isnan(trust)
+        good = 1.0 if _best(str(name)) > 0 else -1.0
+        if both.sum() >= 3 and table[name][both].nunique() > 1 and len(set(trust[both])) > 1:
+            found[str(name)] = good * float(spearmanr(table[name][both], trust[both]).statistic)
+    return found
+
+
+WANTED = {
+    "translation-difficulty": "it needs a method with a decoder",
+    "likelihood": "it needs a flow, or a method that bounds the likelihood (a VAE)",
+    "isometry": "it needs near pairs of observations",
+}
+
+
+def _easily_translated(run: Evaluated) -> float:
+    kept = run.scores.get("translation-difficulty[linear].relative", run.scores.get("translation-difficulty.relative"))
+    if kept is not None:
+        return -kept
+    method = catalog.load(run.folder)
+    return -translation_difficulty(method, run.codes).relative if method.decodes() else np.nan
+
+
+def _likelihood(run: Evaluated) -> float:
+    """The bound on it, or itself where the loss is nothing else, in nats per observation of the end of the training."""
+    path = run.folder / "history.parquet"
+    if not path.is_file():
+        return np.nan
+    history = pd.read_parquet(path)
+    end = history.tail(max(1, int(RECENT * len(history)))).mean()
+    if {"rec", "kl"} <= set(history):
+        return -float(end["rec"] + end["kl"])
+    return -float(end["loss"]) if "gin" in str(run.recipe["method"]["name"]) else np.nan
+
+
+def _isometry(run: Evaluated) -> float:
+    """Of near pairs, how well distances in the data and in the codes go together."""
+    near, far = run.pairs.T
+    return float(np.corrcoef(near, far)[0, 1]) if len(run.pairs) > 2 and near.std() and far.std() else np.nan
+
+
+def _facts(column: str) -> object:
+    name = column.partition("[")[0].partition(".")[0]
+    return catalog.metrics()[name].facts if name in catalog.metrics() else None
+
+
+def _is_supervised(column: str) -> bool:
+    return getattr(_facts(column), "truth", "") == "factors"
+
+
+def _best(column: str) -> float:
+    return float(getattr(_facts(column), "best", 1.0))
