@@ -34,6 +34,7 @@ ORDER = [
     ["run"],
     ["perform"],
     ["study", "choosing"],
+    ["remote"],
     ["figures"],
     ["report"],
     ["cli_data", "cli_draw", "cli_score"],

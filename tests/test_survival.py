@@ -90,7 +90,7 @@ def test_a_study_that_is_killed_at_any_moment_ends_as_if_it_had_not_been(study, 
     while True:
         process = started("study", "run", study, "--out", out)
         try:
-            process.wait(timeout=moments.uniform(3, 6) if kills < 4 else 120)
+            process.wait(timeout=moments.uniform(3, 6) if kills < 3 else 120)
             break
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)

@@ -47,6 +47,10 @@ class Execute(Where):
 
     budget: float | None = None
     """seconds after which nothing new is begun; the file may say so too"""
+    ray: str | None = None
+    """on Ray: "local" for a cluster on this machine, "auto" for the one that is there, or the address of its head"""
+    bring_home: bool = False
+    """with --ray: nodes share no folder with this machine, and send their results"""
 
 
 @dataclass(kw_only=True)
@@ -86,11 +90,16 @@ def _execute(options: Any, *, retry: bool) -> None:
     from .study import execute
 
     found, out = _read(options)
+    settings: Any = {"metrics": found.metrics, "evaluated": found.evaluated, "retry": retry}
+    settings["budget"] = found.budget if options.budget is None else options.budget
     with progress(quiet=options.json) as notify:
-        execute(
-            found.runs, out, metrics=found.metrics, evaluated=found.evaluated, retry=retry, notify=notify,
-            budget=found.budget if options.budget is None else options.budget,
-        )  # fmt: skip
+        if options.ray is None:
+            execute(found.runs, out, **settings, notify=notify)
+        else:
+            from .remote import Cluster, execute_on_ray
+
+            where = Cluster(options.ray, options.bring_home)
+            execute_on_ray(found.runs, out, **settings, where=where, notify=notify)
     _show_status(options)
 
 

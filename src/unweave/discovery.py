@@ -29,6 +29,8 @@ def own_source(cls: type) -> str | None:
     """The hash of the code of a user's own class, so that an edited method is another one; None for our own."""
     if cls.__module__.split(".")[0] == __package__:
         return None
+    if "own_source_" in vars(cls):  # on another machine, where its file is not
+        return str(vars(cls)["own_source_"])
     module = inspect.getmodule(cls)
     file = Path(getattr(module, "__file__", None) or "")
     try:

@@ -312,7 +312,7 @@ class GIN(FlowMethod):
             r = r / r.sum(1, keepdim=True)
         else:
             given = as_classes(np.atleast_1d(np.asarray(y)).ravel())
-            named = [str(int(v) if isinstance(v, bool) else v) for v in given.tolist()]
+            named = [str(v) for v in given.tolist()]
             unknown = [v for v in named if v not in self.names_]
             if unknown:
                 raise InputError(f"no class {unknown[0]!r} (there are: {', '.join(self.names_)})")
