@@ -1,5 +1,6 @@
 """Studies that are killed, started twice, run out of disk, are edited and damaged: real processes, real files."""
 
+import hashlib
 import json
 import os
 import random
@@ -17,7 +18,7 @@ import unweave
 from unweave import InputError, Method, execute
 from unweave.claims import claimed
 from unweave.datasets import SwissRoll
-from unweave.methods import PCA
+from unweave.methods import PCA, BetaVAE
 from unweave.run import read_run
 from unweave.storage import no_room
 from unweave.study import failures, read_study, states
@@ -150,6 +151,19 @@ with claimed(Path({str(tmp_path)!r}), ['a']):
     with claimed(tmp_path, ["a"]) as mine:
         assert mine
     holder.stdout.close()
+
+
+def test_what_killed_processes_left_is_cleared_by_who_claims_it_and_by_no_one_else(tmp_path):
+    small = BetaVAE(steps=20, layers=(8,), batch_size=8, latent_dim=2)
+    (run,) = unweave.sweep(SwissRoll(points=100), small)
+    name = f".{hashlib.sha256(run.key.encode()).hexdigest()[:12]}.checkpoint"
+    mine, other = tmp_path / f".{name}.123.tmp", tmp_path / "..0123.checkpoint.123.tmp"
+    for path in (mine, other):
+        path.touch()
+    for key in (run.key, "other"):
+        (tmp_path / f".{key}.123.tmp").mkdir()
+    execute([run], tmp_path, metrics=["mcc"])
+    assert sorted(p.name for p in tmp_path.glob(".*")) == [other.name, ".other.123.tmp"]  # someone may be writing these
 
 
 # What is kept, what is run again --------------------------------------------------------------------------------------

@@ -104,6 +104,8 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     absent = [run for run in pack if not there(places[run.key])]
     place = places[absent[0].key]
     checkpoint = place.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
+    for left in checkpoint.parent.glob(f".{checkpoint.name}.*.tmp"):  # of a process that was killed while it wrote
+        left.unlink(missing_ok=True)
     with whole_folder(place) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning from {_describe(draw, data)}")

@@ -165,8 +165,7 @@ def settle(pack: Sequence[Run], out: Path, tally: Tally, how: How) -> bool:
     with claimed(out, [run.key for run in todo]) as mine:
         if not mine:
             return all((out / run.key).is_dir() for run in todo)
-        for run in todo:
-            clear(out, run)
+        clear(out, todo)
         try:
             errors = (
                 perform_pack(todo, [out / run.key for run in todo], how._replace(head=tally.head())) if todo else {}
@@ -183,21 +182,25 @@ def settle(pack: Sequence[Run], out: Path, tally: Tally, how: How) -> bool:
     return True
 
 
-def clear(out: Path, run: Run) -> None:
-    """What a killed process left of a run, and a run that is damaged, which is set aside under a name that says so."""
-    for left in (*out.glob(f".{run.key}.*.tmp"), *out.glob("..*.checkpoint.*.tmp")):
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-    folder = out / run.key
-    if not there(folder):
+def clear(out: Path, runs: Sequence[Run]) -> None:
+    """Set aside runs that are damaged, under a name that says so, and remove what a killed process left of others."""
+    for run in runs:
+        folder = out / run.key
+        try:
+            if there(folder):
+                read_run(folder)
+                read_config(folder)
+        except InputError as error:
+            aside = out / f".{run.key}.damaged"
+            shutil.rmtree(aside, ignore_errors=True)
+            folder.rename(aside)
+            warnings.warn(f"{error}. It was set aside as {aside} and is run again", RuntimeWarning, stacklevel=4)
+    if all(there(out / run.key) for run in runs):
         return
-    try:
-        read_run(folder)
-        read_config(folder)
-    except InputError as error:
-        aside = out / f".{run.key}.damaged"
-        shutil.rmtree(aside, ignore_errors=True)
-        folder.rename(aside)
-        warnings.warn(f"{error}. It was set aside as {aside} and is run again", RuntimeWarning, stacklevel=4)
+    keys = {run.key for run in runs}
+    for left in out.glob(".*.tmp"):
+        if left.name.split(".")[1] in keys:  # which are ours, so that no one is writing it
+            shutil.rmtree(left, ignore_errors=True)
 
 
 # Failures -------------------------------------------------------------------------------------------------------
