@@ -1,5 +1,6 @@
 # make demo   set up, recover factors from images, write report.html
 # make test   set up, run the tests
+# make test-ray  the tests of studies on a Ray cluster, with the extra `ray`
 # make check  ruff and mypy
 # make bench  timings against named peers (slow; not part of the tests)
 PYTHON ?= python3
@@ -8,13 +9,17 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-ray check bench clean
 
 demo: $(READY)
 	$(BIN)/unweave demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-ray: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest tests/test_remote.py
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -1,11 +1,6 @@
 """The trainer: a lane is its solo run, a killed run is the run, a failed lane is alone."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -54,8 +49,8 @@ def weights(method):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_lane_of_a_pack_is_its_solo_run(name):
     settings = [{"seed": 0}, {"seed": 1, "lr": 2e-3}, {"seed": 2, "lr": 3e-3}]
-    # In the game of a GAN, rounding errors grow tenfold in two steps; flows take long.
-    steps = 20 if name == "info-gancr" else 60 if "gin" in name else 200
+    # In the game of a GAN, rounding errors grow tenfold in two steps; flows and translators take long.
+    steps = 20 if name == "info-gancr" else 60 if "gin" in name or "intervention" in name else 200
     pack = trained([made(name, steps=steps, **s) for s in settings], strategy="stack", compiling="never")
     for i in (0, 1):
         (solo,) = trained([made(name, steps=steps, **settings[i])], compiling="never")
@@ -365,51 +360,6 @@ def test_saving_takes_a_small_share_of_the_time(tmp_path):
     assert not (tmp_path / "c").exists()
     keeper.keep([], 10_000, 1, last=True)
     assert (tmp_path / "c").exists()
-
-
-KILLED = """
-import sys
-import numpy as np
-from unweave.datasets import SwissRoll
-from unweave.methods import BetaVAE
-from unweave.run import Run
-from unweave.study import execute
-run = Run(SwissRoll(points=300), BetaVAE(steps=2500, latent_dim=2, layers=(16,), batch_size=16))
-execute([run], sys.argv[1], metrics=["mcc"])
-print(run.key)
-"""
-
-
-def test_a_run_killed_again_and_again_ends_the_same_to_the_bit(tmp_path):
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-
-    def start(folder):
-        command = [sys.executable, "-c", KILLED, str(folder)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    whole = start(tmp_path / "whole")
-    key = whole.communicate(timeout=120)[0].strip()
-    killed = 0
-    for _ in range(2):
-        process = start(tmp_path / "parts")
-        before = _age(tmp_path / "parts")
-        while process.poll() is None and _age(tmp_path / "parts") == before:
-            time.sleep(0.02)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        process.communicate()
-    assert killed == 2
-    assert not (tmp_path / "parts" / key).exists()
-    last = start(tmp_path / "parts")
-    assert last.communicate(timeout=120)[0].strip() == key
-    for file in ("model.safetensors", "scores.json", "codes.parquet", "history.parquet"):
-        assert (tmp_path / "parts" / key / file).read_bytes() == (tmp_path / "whole" / key / file).read_bytes(), file
-    assert not list((tmp_path / "parts").glob(".*.checkpoint"))
-
-
-def _age(folder):
-    return {p: p.stat().st_mtime_ns for p in folder.glob(".*.checkpoint")} if folder.is_dir() else {}
 
 
 # Studies --------------------------------------------------------------------------------------------------------
