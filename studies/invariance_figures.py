@@ -90,7 +90,7 @@ def moved(method: SwapContrast, data: FactorData, options: Options) -> tuple[lis
 def heat_map(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
     """Figures 6 and 7."""
     names, change = moved(method, data, options)
-    figure, (axis,) = panels(1, width=11, height=0.5 * len(names) + 1.4)
+    figure, (axis,) = panels(1, width=15, height=0.5 * len(names) + 1.4)
     cells(axis, change, names, most=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)

@@ -190,7 +190,7 @@ def main(options: Options) -> None:
     rows.to_csv(out / "scores.csv", index=False)
     head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class", "probe (chance)"]
     steps = next(iter(methods(options, 0).values())).steps
-    say_table(head, lines_of(rows, options), f"{data.title()}; {steps:,} steps; accuracy on unseen nuisances")
+    say_table(head, lines_of(rows, options), f"{Unseen(of=options.data, part='test').title()}; {steps:,} steps")
     say(f"scores.csv is in {out}.")
 
 
