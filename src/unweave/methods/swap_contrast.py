@@ -40,11 +40,11 @@ class SwapContrast(Classifying, VAE):
     """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
     """cross-entropy teaches the classifier alone, or the encoder too; or it does so in the place of the contrast"""
-    alpha: Lane = 10.0
+    alpha: Lane = 1.0
     """weight of L_dis: exchanging shared codes changes nothing"""
     beta: Lane = 300.0
     """weight of L_sup, the supervised contrastive loss of z_p"""
-    gamma: Lane = 10.0
+    gamma: Lane = 1.0
     """weight of L_zp: the mean z_p of the class is as good as one's own"""
     generative: Lane = 1.0
     """weight of the KL term of the VAE"""
