@@ -84,7 +84,7 @@ class Options:
     only: tuple[str, ...] = ()
     """methods whose names contain one of these"""
     ablate: bool = False
-    """our method with each of its losses left out, and nothing else"""
+    """our method with each of its losses left out, on correlated factors, and nothing else"""
 
 
 def data(options: Options, part: str) -> Resampled:
@@ -170,7 +170,7 @@ def table(options: Options, out: Path, notify: Any) -> tuple[pd.DataFrame, dict[
     """One row per run, and the folders of all runs."""
     runs = [
         (name, part, seed, Run(data(options, part), m))
-        for part in ("independent", "correlated")
+        for part in (["correlated"] if options.ablate else ["independent", "correlated"])
         for seed in range(options.seeds)
         for name, m in methods(options, seed).items()
     ]
@@ -255,7 +255,8 @@ def main(options: Options) -> None:
     say_table(
         head, lines_of(rows, options), f"{data(options, 'test').title()}; {steps:,} steps; mean and 95 % interval"
     )
-    say("Lost from independent to correlated factors: " + ", ".join(f"{name} {v:.3f}" for name, v in lost.items()))
+    if lost:
+        say("Lost from independent to correlated factors: " + ", ".join(f"{name} {v:.3f}" for name, v in lost.items()))
     say(f"Figures and scores.csv are in {out}.")
 
 
