@@ -32,7 +32,7 @@ ORDER = [
     ["catalog", "explanation"],
     ["evaluation"],
     ["run"],
-    ["perform"],
+    ["perform", "settings"],
     ["study", "choosing"],
     ["remote"],
     ["figures"],

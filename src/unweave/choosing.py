@@ -14,6 +14,7 @@ from .errors import InputError
 from .metrics.selection import model_centrality, udr
 from .metrics.translation import translation_difficulty
 from .run import Evaluated
+from .settings import best_of, by_labels
 
 Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
 RECENT = 0.1  # share of the history, at its end, that a likelihood is the mean of
@@ -36,11 +37,11 @@ def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
 
 def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
     """Spearman's correlation of trust with every score that needed labels, over the runs that have both."""
-    table = pd.DataFrame([{k: v for k, v in run.scores.items() if _is_supervised(k)} for run in runs])
+    table = pd.DataFrame([{k: v for k, v in run.scores.items() if by_labels(k)} for run in runs])
     found = {}
     for name in table:
         both = table[name].notna() & ~np.isnan(trust)
-        good = 1.0 if _best(str(name)) > 0 else -1.0
+        good = 1.0 if best_of(str(name), (0.0, 1.0)) else -1.0
         if both.sum() >= 3 and table[name][both].nunique() > 1 and len(set(trust[both])) > 1:
             found[str(name)] = good * float(spearmanr(table[name][both], trust[both]).statistic)
     return found
@@ -77,16 +78,3 @@ def _isometry(run: Evaluated) -> float:
     """Of near pairs, how well distances in the data and in the codes go together."""
     near, far = run.pairs.T
     return float(np.corrcoef(near, far)[0, 1]) if len(run.pairs) > 2 and near.std() and far.std() else np.nan
-
-
-def _facts(column: str) -> object:
-    name = column.partition("[")[0].partition(".")[0]
-    return catalog.metrics()[name].facts if name in catalog.metrics() else None
-
-
-def _is_supervised(column: str) -> bool:
-    return getattr(_facts(column), "truth", "") == "factors"
-
-
-def _best(column: str) -> float:
-    return float(getattr(_facts(column), "best", 1.0))

@@ -270,9 +270,9 @@ def report(args: list[str]) -> None:
     from .run import find_runs
 
     with progress(quiet=options.json) as notify:
-        notify("drawing")
+        notify("reading runs")
         runs = [runs_of(path) for path in options.runs]
-        page = write_report(runs, options.out)
+        page = write_report(runs, options.out, notify)
     if options.json:
         return show(find_runs(runs), "", as_json=True)
     return say(f"Open {page} in a browser.")

@@ -87,9 +87,10 @@ def retry(args: list[str]) -> None:
 
 
 def _execute(options: Any, *, retry: bool) -> None:
-    from .study import execute
+    from .study import execute, write_note
 
     found, out = _read(options)
+    write_note(found, out)
     settings: Any = {"metrics": found.metrics, "evaluated": found.evaluated, "retry": retry}
     settings["budget"] = found.budget if options.budget is None else options.budget
     with progress(quiet=options.json) as notify:

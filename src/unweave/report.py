@@ -1,134 +1,207 @@
-"""Runs become one self-contained HTML page: a summary, the table, the figures, and where it all came from."""
+"""Runs become one self-contained HTML page: the question, a summary, tables, figures, and where it all came from."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from jinja2 import Environment, PackageLoader
 
 from . import __version__, catalog
-from .errors import InputError, kebab, plural
-from .figures.embedding import embedding
-from .figures.heatmap import heatmap
-from .figures.isometry import isometry
+from .errors import InputError, plural
+from .evaluation import Truths
+from .figures.overview import overview
+from .figures.portrait import portrait
 from .figures.style import data_uri
 from .run import Evaluated, find_runs, read_run
-from .scoring import Metric
+from .scoring import chance_level, column, plus_minus
+from .settings import Setting, best_of, by_labels, decisive, metric_of, settings
 from .storage import write_whole
+from .study import failures_in, note_of
 
 RECOVERED, PARTLY = 0.95, 0.8  # MCC from which the summary speaks of recovered and partly recovered factors
 
 
-def write_report(runs: Sequence[str | Path], out: str | Path = "report.html") -> Path:
+def write_report(
+    runs: Sequence[str | Path], out: str | Path = "report.html", notify: Callable[[str], None] = lambda text: None
+) -> Path:
     """Write the page for run folders, or folders of runs; it opens without a network."""
-    out = Path(out)
+    out, places = Path(out), [Path(run) for run in runs]
     if out.is_dir():
         raise InputError(f"{out} is a folder: name the page, e.g. --out {out / 'report.html'}")
-    done = [read_run(folder) for folder in find_runs([Path(run) for run in runs])]
+    wrong = [failure for place in places for failure in failures_in(place)]
+    done = [read_run(folder) for folder in find_runs(places)]
     groups: dict[str, list[Evaluated]] = {}
     for run in done:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
     environment = Environment(loader=PackageLoader("unweave", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report.html.jinja").render(
         version=__version__,
-        groups=[_group(members) for members in groups.values()],
+        studies=[_study(place, {run.recipe["key"] for run in done}, wrong) for place in places if note_of(place)],
+        groups=[_group(members, notify) for members in groups.values()],
+        failures=wrong,
         thresholds=(RECOVERED, PARTLY),
     )
     write_whole(out, page)
     return out
 
 
-def _group(runs: list[Evaluated]) -> dict[str, Any]:
+def _study(place: Path, done: set[str], wrong: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What was asked, and how far it is."""
+    note = note_of(place)
+    keys, failed = set(note["keys"]), {failure["key"] for failure in wrong}
+    parts = [f"{len(keys & done)} of {plural(len(keys), 'run')} done"]
+    parts += [f"{len(keys & failed - done)} failed"] * bool(keys & failed - done)
+    parts += [f"{len(keys - done - failed)} not run yet"] * bool(keys - done - failed)
+    asked = f"scored by {', '.join(note['metrics']) or 'nothing'} on up to {note['evaluated']:,} observations"
+    head, _, rest = note["question"].partition("\n")
+    return {"question": head, "more": rest.strip(), "state": ", ".join(parts), "asked": asked, "file": note["file"]}
+
+
+def _group(runs: list[Evaluated], notify: Callable[[str], None]) -> dict[str, Any]:
     """Everything the page says about the runs on one dataset."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
-    best = {c: _best(c, [run.scores[c] for run in runs if c in run.scores]) for c in columns}
     named = [f.name for f in runs[0].factors if not f.noise]
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
-    # The winner first, for a reader who has ten seconds.
-    runs = sorted(runs, key=lambda run: -run.scores.get(_decisive(runs), float("-inf")))
+    every = _ranked(settings(runs), decisive(columns) or "")
+    notify(f"{data['title']}: chance levels")
+    chance = _chance(every[0].runs[0], columns)
+    notify(f"{data['title']}: drawing")
+    firsts = {setting.method: setting for setting in reversed(every)}  # the best setting of every method
     return {
         "title": data["title"],
         "about": about + (f", known factors: {', '.join(named)}" if named else ", no known factors"),
         "summary": summary(runs),
         "columns": columns,
         "explained": [(c, _explanation(c)) for c in columns],
-        "runs": [_section(run, columns, best, runs) for run in runs],
+        "settings": _settings_table(every, columns) if len(every) < len(runs) else [],
+        "chance": [chance.get(c) for c in columns],
+        "runs": _runs_table(every, columns),
+        "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in overview(every, columns)],
+        "sections": [_section(setting, columns) for setting in every if setting is firsts[setting.method]],
     }
+
+
+def _ranked(every: list[Setting], scored: str) -> list[Setting]:
+    """The best setting first, and in it the best run, for a reader who has ten seconds."""
+    metric = metric_of(scored)
+
+    def badness(values: list[float]) -> float:
+        if not values:
+            return float("inf")
+        return float(abs(np.mean(values) - metric.facts.best) if metric else -np.mean(values))
+
+    def of_run(run: Evaluated) -> float:
+        return badness([run.scores[scored]] if scored in run.scores else [])
+
+    ordered = [setting._replace(runs=sorted(setting.runs, key=of_run)) for setting in every]
+    return sorted(ordered, key=lambda setting: badness(setting.scores(scored)))
+
+
+# In words -------------------------------------------------------------------------------------------------------
 
 
 def summary(runs: Sequence[Evaluated]) -> str:
     """What a person should know after ten seconds."""
-    scored = _decisive(runs)
-    order = sorted((r for r in runs if scored in r.scores), key=lambda r: -r.scores[scored])
-    if not order:
+    scored = decisive(list(dict.fromkeys(c for run in runs for c in run.scores)))
+    if scored is None:
         return "No scores were asked for."
-    names = _labels(list(runs))
+    order = [setting for setting in _ranked(settings(runs), scored) if setting.scores(scored)]
     top, rest = order[0], order[1:]
-    value = top.scores[scored]
+    value, told = float(np.mean(top.scores(scored))), _mean(top.scores(scored))
+    factors = [f for f in top.runs[0].factors if not f.noise]
     if scored == "mcc":
         verdict = "recovers" if value >= RECOVERED else "partly recovers" if value >= PARTLY else "does not recover"
-        factors = [f.name for f in top.factors if f.kind != "nominal" and not f.noise]
-        text = f"{names[id(top)]} {verdict} the factors {' and '.join(factors)} (MCC {value:.3f}; 1 is perfect)"
+        names = [f.name for f in factors if f.kind != "nominal"]
+        text = f"{top.label} {verdict} the factors {' and '.join(names)} (MCC {told}; 1 is perfect)"
+    elif by_labels(scored):
+        text = f"{top.label} is best by {scored} ({told}; {_perfect(scored)} is perfect)"
     else:
-        known = [f.name for f in top.factors if not f.noise]
-        have = "has" if len(known) == 1 else "have"
-        why = f"{' and '.join(known)} {have} no order to correlate with" if known else "No factors are known"
-        text = f"{why}. {names[id(top)]} keeps near distances best (local isometry {value:.3f}; 1 is perfect)"
-    others = "; ".join(f"{names[id(r)]} {r.scores[scored]:.3f}" for r in rest[:5])
+        names = [f.name for f in factors]
+        why = f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no order to correlate with"
+        best = "keeps near distances best (local isometry " if scored == "local-isometry" else f"is best by {scored} ("
+        text = f"{why if names else 'No factors are known'}. {top.label} {best}{told}; {_perfect(scored)} is perfect)"
+    others = "; ".join(f"{setting.label} {_mean(setting.scores(scored))}" for setting in rest[:5])
     more = f"; and {len(rest) - 5} more" if len(rest) > 5 else ""
     return text + (f". Others: {others}{more}." if rest else ".")
 
 
-def _decisive(runs: Sequence[Evaluated]) -> str:
-    """The score that the summary goes by: MCC where factors are known."""
-    return "mcc" if any("mcc" in run.scores for run in runs) else "local-isometry"
+def _mean(values: Sequence[float]) -> str:
+    return plus_minus(values) + (f" over {len(values)} runs" if len(values) > 1 else "")
 
 
-def _labels(runs: list[Evaluated]) -> dict[int, str]:
-    """Each run's method, with the settings in which runs of that method differ."""
-    labels = {}
-    for run in runs:
-        mine = run.recipe["method"]
-        same = [r.recipe["method"] for r in runs if r.recipe["method"]["name"] == mine["name"]]
-        apart = [k for k in mine if k not in ("name", "source") and len({json.dumps(s.get(k)) for s in same}) > 1]
-        labels[id(run)] = mine["name"] + (f" ({', '.join(f'{k}={mine[k]}' for k in apart)})" if apart else "")
-    return labels
+def _perfect(name: str) -> str:
+    metric = metric_of(name)
+    return f"{metric.facts.best:g}" if metric else "more"
 
 
-def _section(run: Evaluated, columns: list[str], best: dict[str, Any], runs: list[Evaluated]) -> dict[str, Any]:
-    heat = heatmap(run.codes, run.truth, run.factors)
-    ramps = "If each factor's colours run along one axis, every code is one factor." if run.factors else "The codes."
-    figures = [(ramps, embedding(run.codes, run.truth, run.factors))]
-    figures += [("One dark cell per row and column: each factor has a code of its own.", heat)] if heat else []
-    near = isometry(run.pairs, run.scores.get("local-isometry"))
-    figures.append(("Near pairs on the line: a small step in the data is the same step in the codes.", near))
-    cells = [(run.scores.get(c), run.scores.get(c) is not None and run.scores[c] == best[c]) for c in columns]
+def _explanation(name: str) -> str:
+    """The first sentence of a metric's documentation."""
+    found = metric_of(name)
+    return ((found.__doc__ or "").strip().split("\n")[0] + f" [{found.facts.paper}]") if found else "your own metric"
+
+
+# Tables ---------------------------------------------------------------------------------------------------------
+
+
+def _settings_table(every: Sequence[Setting], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """One line for each setting: means and intervals over its runs, the best mean of every score marked."""
+    means = {c: [float(np.mean(s.scores(c))) for s in every if s.scores(c)] for c in columns}
+    best = {c: best_of(c, values) for c, values in means.items() if values}
+    lines = []
+    for setting in every:
+        cells = []
+        for c in columns:
+            values = setting.scores(c)
+            cells.append((plus_minus(values) if values else None, bool(values) and float(np.mean(values)) == best[c]))
+        lines.append({"label": setting.label, "count": len(setting.runs), "cells": cells})
+    return lines
+
+
+def _runs_table(every: Sequence[Setting], columns: Sequence[str]) -> dict[str, Any]:
+    """One line for each run, for a table that sorts and filters."""
+    names = list(dict.fromkeys(k for setting in every for k in setting.values))
+    best = {c: best_of(c, [v for s in every for v in s.scores(c)]) for c in columns}
+    lines = []
+    for setting in every:
+        for run in setting.runs:
+            told = [setting.method, *(setting.values.get(k) for k in names), run.recipe["method"].get("seed")]
+            cells = [(run.scores.get(c), c in run.scores and run.scores[c] == best[c]) for c in columns]
+            lines.append({"told": told, "cells": cells, "seconds": run.env["seconds"], "key": run.recipe["key"]})
+    return {"names": ["method", *names, "seed"], "lines": lines}
+
+
+def _chance(run: Evaluated, columns: Sequence[str]) -> dict[str, float]:
+    """What the codes of the best run score when they are shuffled against the factors; slow metrics are left out."""
+    truths = Truths(None, torch.tensor(run.truth), run.factors)
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(c.rpartition(".")[0] if "." in c else c for c in columns if by_labels(c)):
+        metric = catalog.find_metrics([name])[name]
+        variant = name.partition("[")[2].rstrip("]")
+        if truths.has(metric) and variant not in metric.facts.slow:
+            level = chance_level(metric, truths.of(metric), run.codes)
+            found |= {column(name, part): value for part, value in level.items()}
+    return found
+
+
+# One method -----------------------------------------------------------------------------------------------------
+
+
+def _section(setting: Setting, columns: Sequence[str]) -> dict[str, Any]:
+    """The best run of a method: what it said of itself, its figures, its provenance."""
+    run = setting.runs[0]
+    seed = run.recipe["method"].get("seed")
+    told = ", ".join(f"{c} {run.scores[c]:.3f}" for c in columns if c in run.scores)
     return {
-        "label": _labels(runs)[id(run)],
-        "cells": cells,
-        "seconds": run.env["seconds"],
-        "figures": [{"caption": caption, "uri": data_uri(figure)} for caption, figure in figures],
+        "label": setting.label,
+        "which": f"The best of {len(setting.runs)} runs, seed {seed}: {told}." if len(setting.runs) > 1 else "",
+        "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in portrait(run)],
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
         "said": run.diagnosis,
-        "seed": run.recipe["method"].get("seed"),
+        "seed": seed,
         "hash": run.env["data"]["sha256"][:12],
     }
-
-
-def _metric(column: str) -> Metric | None:
-    return catalog.metrics().get(kebab(column.partition(".")[0].partition("[")[0]))
-
-
-def _best(column: str, values: list[float]) -> float:
-    """The value closest to the best there is; of a metric that the catalog does not know, the largest."""
-    found = _metric(column)
-    return min(values, key=lambda v: abs(v - found.facts.best)) if found else max(values)
-
-
-def _explanation(column: str) -> str:
-    """The first sentence of a metric's documentation."""
-    found = _metric(column)
-    return ((found.__doc__ or "").strip().split("\n")[0] + f" [{found.facts.paper}]") if found else "your own metric"

@@ -32,6 +32,8 @@ DEFAULT_METRICS = ("mcc", "local-isometry")
 MOST_IN_PACK = 64  # models that are trained together
 PATIENCE = 1.0  # seconds between looks at what another process is working on
 
+NOTE = ".study.json"  # in the folder of the runs: what was asked
+
 State = Literal["done", "failed", "running", "waiting"]
 
 
@@ -67,6 +69,18 @@ def read_study(path: str | Path) -> Study:
     if budget is not None and not (isinstance(budget, int | float) and budget > 0):
         raise InputError(f"{path}: budget={budget!r}; wanted seconds")
     return Study(path, runs, (module.__doc__ or "").strip(), tuple(metrics), evaluated, budget)
+
+
+def write_note(study: Study, out: Path) -> None:
+    """Keep with the runs what was asked, for the report."""
+    about: dict[str, Any] = {"question": study.question, "file": study.path.name, "metrics": list(study.metrics)}
+    about |= {"evaluated": study.evaluated, "keys": sorted({run.key for run in study.runs})}
+    write_whole(out / NOTE, json.dumps(about, indent=2) + "\n")
+
+
+def note_of(out: Path) -> dict[str, Any]:
+    """What was asked of the runs in this folder; empty where they are no study's."""
+    return read_json(out / NOTE) if (out / NOTE).is_file() else {}
 
 
 def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> list[Run]:
@@ -227,6 +241,12 @@ def failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
     """What is recorded of runs that failed."""
     paths = [failure_of(out, key) for key in keys]
     return [read_json(path) for path in paths if path.is_file()]
+
+
+def failures_in(out: Path) -> list[dict[str, Any]]:
+    """All that failed in a folder of runs and is not done by now."""
+    found = [read_json(path) for path in sorted((out / ".failed").glob("*.json"))]
+    return [failure for failure in found if not (out / failure["key"]).is_dir()]
 
 
 def forget_failures(out: Path, keys: Iterable[str]) -> int:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from .style import panels
+from .style import beside, panels
+
+ACROSS = 4  # panels in a row
 
 
 def curves(histories: Mapping[str, pd.DataFrame]) -> Figure:
     """One panel for each term, one line for each model; the steps run along the bottom."""
     terms = list(dict.fromkeys(term for history in histories.values() for term in history.columns if term != "step"))
-    figure, axes = panels(len(terms), width=2.8, height=2.5)
+    figure, axes = panels(len(terms), width=2.8, height=2.5, across=ACROSS)
     for axis, term in zip(axes, terms, strict=True):
         for name, history in histories.items():
             if term in history:
@@ -21,5 +23,5 @@ def curves(histories: Mapping[str, pd.DataFrame]) -> Figure:
         axis.set_title(term)
         axis.set_xlabel("step")
     if len(histories) > 1:
-        axes[-1].legend(frameon=False, fontsize=7)
+        beside(axes[-1])
     return figure

@@ -22,12 +22,16 @@ def matrices(found: Explanation) -> Figure:
     return figure
 
 
-def cells(axis: Axes, values: np.ndarray, names: list[str], *, most: float = 1.0) -> None:
-    """A matrix between 0 and `most` as shades, with its numbers where they have room."""
-    picture = axis.imshow(values, vmin=0, vmax=most, cmap="Blues", aspect="auto")
+def cells(
+    axis: Axes, values: np.ndarray, names: list[str], *, least: float = 0.0, most: float = 1.0, palette: str = "Blues"
+) -> None:
+    """A matrix between `least` and `most` as shades, with its numbers where they have room."""
+    picture = axis.imshow(values, vmin=least, vmax=most, cmap=palette, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
-        if values.size <= 200:
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 * most else "black")
+        if values.size <= 200 and not np.isnan(value):
+            axis.text(
+                j, i, f"{value:.2f}", ha="center", va="center", color="white" if abs(value) > 0.6 * most else "black"
+            )
     axis.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
     axis.set_xlabel("code")
     axis.set_yticks(range(len(names)), names)

@@ -23,12 +23,25 @@ RC: Any = {
 }
 
 
-def panels(count: int, *, width: float = 2.95, height: float = 2.8) -> tuple[Figure, list[Axes]]:
-    """A row of panels of equal size."""
+def panels(
+    count: int, *, width: float = 2.95, height: float = 2.8, across: int | None = None, beside: float = 0.0
+) -> tuple[Figure, list[Axes]]:
+    """Panels of equal size in a row, or in several of at most `across`; `beside`: room for names at the left."""
+    columns = min(count, across or count)
+    lines = -(-count // columns)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(width * count, height), layout="constrained")
-        axes = figure.subplots(1, count, squeeze=False)[0]
-    return figure, list(axes)
+        figure = Figure(figsize=(beside + width * columns, height * lines), layout="constrained")
+        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    if lines > 1:
+        figure.get_layout_engine().set(h_pad=0.12)  # type: ignore[union-attr, call-arg]
+    for axis in axes[count:]:
+        axis.remove()
+    return figure, axes[:count]
+
+
+def beside(axis: Axes) -> None:
+    """The names of the lines, at the right of the panel."""
+    axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -26,12 +26,18 @@ def traversals(method: Method, X: np.ndarray, *, steps: int = STEPS, centre: int
 
     The other codes stay as they are for the observation X[centre], which stands at the left.
     """
-    z = method.transform(X)
+    return of_codes(method, method.transform(X), X[centre : centre + 1], steps=steps, centre=centre)
+
+
+def of_codes(
+    method: Method, z: np.ndarray, start: np.ndarray | None = None, *, steps: int = STEPS, centre: int = 0
+) -> Figure:
+    """The same from codes alone (n, d); without the observation itself, what is decoded from its codes stands first."""
     order = np.argsort(-z.std(0), kind="stable")[:MOST_CODES]
     rows = [(_name(j, z), _decoded(method, moved(z, j, centre, steps))) for j in order]
-    start = _images(X[centre : centre + 1])
+    first = _images(start) if start is not None else _decoded(method, z[centre : centre + 1])
     title = f"{kebab(type(method).__name__)}: one code at a time, 5 % to 95 %"
-    return grid([(name, np.concatenate([start, images])) for name, images in rows], title)
+    return grid([(name, np.concatenate([first, images])) for name, images in rows], title)
 
 
 def moved(z: np.ndarray, j: int, centre: int, steps: int) -> np.ndarray:
