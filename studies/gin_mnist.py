@@ -26,8 +26,9 @@ from unweave.datasets import EMNIST, MNIST
 from unweave.figures.curves import curves
 from unweave.figures.flows import MOST_VARIABLES, centres, spectra, styles, variable
 from unweave.figures.style import save
+from unweave.findings import Claim, Findings, Number, drawn
 from unweave.methods import GIN, SelfSupervisedGIN
-from unweave.storage import write_json
+from unweave.storage import read_json, write_json
 from unweave.terminal import say
 
 EXTRA = 2  # variables behind the knee that are drawn too
@@ -45,6 +46,8 @@ class Options:
     """GIN, or self-supervised GIN"""
     epochs: int = 0
     """passes over the data; 0: the paper's, 95 or 20"""
+    steps: int = 0
+    """gradient steps in their place"""
     precision: Literal["single", "tf32", "bf16"] = "tf32"
     """of products on a GPU"""
     seed: int = 0
@@ -55,8 +58,10 @@ def method(options: Options, images: int) -> Any:
     """The paper's settings."""
     shared: Any = {"seed": options.seed, "precision": options.precision}
     if options.method == "labels":
-        return GIN(steps=(options.epochs or 95) * images // 240, batch_size=240, **shared)
-    return SelfSupervisedGIN(steps=(options.epochs or 20) * images // 20, batch_size=20, copies=8, **shared)
+        return GIN(steps=options.steps or (options.epochs or 95) * images // 240, batch_size=240, **shared)
+    return SelfSupervisedGIN(
+        steps=options.steps or (options.epochs or 20) * images // 20, batch_size=20, copies=8, **shared
+    )
 
 
 def bits(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
@@ -90,11 +95,44 @@ def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     )
 
 
+def place(options: Options) -> Path:
+    """Where everything goes."""
+    return options.out / f"gin_{options.data}{'' if options.method == 'labels' else '_ssl'}"
+
+
+# Which variables a figure shows, in GIN's paper and in that of self-supervised GIN; the spectrum is another figure.
+SHOWN = {
+    "labels": {
+        "figure-4": (1, 8), "figure-5": (9, 24), **{f"figure-{10 + k}": (4 * k + 1, 4 * k + 4) for k in range(6)},
+    },
+    "self-supervised": {
+        "figure-2": (1, 20), "figure-5": (1, 2), **{f"figure-{6 + k}": (4 * k + 3, 4 * k + 6) for k in range(4)},
+        "figure-10": (19, 20),
+    },
+}  # fmt: skip
+
+
+def findings(options: Options, part: str) -> Findings:
+    """The figures of both papers, and how many variables are informative."""
+    out, spectrum = place(options), part == ("figure-3" if options.method == "labels" else "figure-4")
+    if not (out / "numbers.json").is_file():
+        return Findings()
+    low, high = SHOWN[options.method].get(part, (1, 0))
+    names = [f"variable-{j:02}.png" for j in range(low, high + 1)]
+    names += ["spectrum.png"] * spectrum + ["samples-full.png", "samples-reduced.png"] * (part == "figure-9")
+    figures = drawn(out / name for name in names)
+    if not spectrum:
+        return Findings(figures=figures)
+    count, wanted = read_json(out / "numbers.json")["informative"], 22 if options.method == "labels" else 20
+    knee = Claim("the spectrum falls off after about twenty of 784 variables", wanted / 2 <= count <= 2 * wanted)
+    return Findings((Number("informative variables", [count], wanted),), (knee,), figures)
+
+
 def main(options: Options) -> None:
     """Train, draw, print."""
     kind = MNIST if options.data == "mnist" else EMNIST
     train, test = kind(split="train").load(), kind(split="test").load()
-    out = options.out / f"gin_{options.data}{'' if options.method == 'labels' else '_ssl'}"
+    out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     model = method(options, len(train)).fit(train)

@@ -12,6 +12,7 @@ fewer steps; their bottleneck is as wide as there are factors, or 128 wide and f
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from math import prod
@@ -29,6 +30,7 @@ from unweave.datasets import ContinuousSprites, Faces, FlatSheet, Slice, Squares
 from unweave.errors import InputError
 from unweave.figures.style import panels, save
 from unweave.figures.traversal import between, grid
+from unweave.findings import CLOSE, Claim, Findings, drawn
 from unweave.method import Method
 from unweave.methods import HessianICA, LaplacianICA, LinearICA
 from unweave.metrics import local_isometry, mcc
@@ -41,6 +43,7 @@ from unweave.terminal import progress, say, say_table
 METHODS = ("hessian-ica", "tangent-ica", "laplacian-ica", "linear-ica", "pca")
 WIDE = 128  # codes of a bottleneck that ICA is to follow
 NETWORKS = ("hessian-autoencoder", "autoencoder", "irmae", "vae", "beta-vae")
+PLAIN = ("autoencoder", "irmae", "beta-vae")  # the paper's baselines
 WITH_ICA = tuple(f"{name}-{WIDE}" for name in ("autoencoder", "irmae", "beta-vae"))
 
 
@@ -276,6 +279,51 @@ def sensitivity(points: int) -> Figure:
 
 
 # All together ---------------------------------------------------------------------------------------------------
+
+
+CLAIMS = {  # figure -> what is said, and of which scores of methods: on the manifold that is shown, or over all
+    "figure-1": [("HLLE + ICA finds both factors (MCC above 0.95)", lambda at, over: at["hessian-ica"] > 0.95)],
+    "figure-5": [
+        ("HLLE + ICA finds both factors (MCC above 0.95)", lambda at, over: at["hessian-ica"] > 0.95),
+        ("LEM + ICA does so too (above 0.9)", lambda at, over: at["laplacian-ica"] > 0.9),
+        ("no other autoencoder does (below 0.9)", lambda at, over: max(at[name] for name in PLAIN) < 0.9),
+    ],
+    "figure-6": [
+        ("HLLE + ICA succeeds on all manifolds (above 0.9)", lambda at, over: min(over["hessian-ica"]) > 0.9),
+        ("it does better than LEM + ICA", lambda at, over: middle(over, "hessian-ica") > middle(over, "laplacian-ica")),
+        ("the Hessian autoencoder succeeds on all (above 0.9)", lambda at, o: min(o["hessian-autoencoder"]) > 0.9),
+        (
+            "other autoencoders are no better than PCA",
+            lambda at, over: max(middle(over, name) for name in PLAIN) < middle(over, "pca") + CLOSE,
+        ),
+    ],
+}  # fmt: skip
+
+
+def middle(over: dict[str, list[float]], name: str) -> float:
+    """The median of a method over manifolds."""
+    return float(np.median(over[name]))
+
+
+def findings(options: Options, part: str) -> Findings:
+    """The claims of the paper over its kind of manifolds: two factors, photographs where there are some."""
+    figures = drawn(sorted(options.out.glob(f"{part}*.png")))
+    paths = [path for path in sorted(options.out.glob("scores-*.csv")) if path.is_file()]
+    if not paths or options.part != ("networks" if part in ("figure-7", "figure-8") else "spectral"):
+        return Findings()  # a figure of both parts is told once
+    rows = pd.concat([pd.read_csv(path) for path in paths]).query("factors == 2")
+    kind = "faces" if rows["manifold"].str.startswith("faces").any() else "squares"
+    mean = rows[rows["manifold"].str.startswith(kind)].groupby(["method", "manifold"])["mcc"].mean()
+    over = {str(name): group.tolist() for name, group in mean.groupby("method")}
+    at = {name: values[0] for name, values in over.items()}  # faces-01, or squares-xc
+    claims = []
+    for text, holds in CLAIMS.get(part, ()):
+        with contextlib.suppress(KeyError):  # methods that have not been run are not spoken of
+            claims.append(Claim(text, bool(holds(at, over))))
+    if part == "figure-3":
+        squares = rows.query("manifold == 'squares-xy' and method == 'hessian-ica'")["mcc"].mean()
+        claims.append(Claim("ICA undoes what HLLE leaves (MCC above 0.99)", bool(squares > 0.99)))
+    return Findings(claims=tuple(claims), figures=figures)
 
 
 def main(options: Options) -> None:

@@ -22,6 +22,7 @@ from unweave.data import Table
 from unweave.datasets import Flowers102
 from unweave.figures.style import save
 from unweave.figures.traversal import grid, reconstructions
+from unweave.findings import Findings, drawn
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.neural import Neural
 from unweave.terminal import say, say_table
@@ -68,6 +69,11 @@ def neighbours(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Rows nearest to each query, itself left out, (queries, NEAREST)."""
     z = (z - z.mean(0)) / np.maximum(z.std(0), 1e-9)
     return NearestNeighbors(n_neighbors=NEAREST + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
+
+
+def findings(options: Options, part: str) -> Findings:
+    """The figure, where it is drawn."""
+    return Findings(figures=drawn(sorted(options.out.glob(f"{part}-*.png"))))
 
 
 def main(options: Options) -> None:

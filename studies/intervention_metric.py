@@ -21,6 +21,7 @@ from unweave.catalog import load
 from unweave.datasets import Resampled
 from unweave.figures.matrices import cells
 from unweave.figures.style import panels, save
+from unweave.findings import Claim, Findings, drawn
 from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap, translation_difficulty
 from unweave.run import Run, read_run
@@ -76,9 +77,30 @@ def scored(folder: Path, options: Options) -> dict[str, float]:
     }  # fmt: skip
 
 
+def place(options: Options) -> Path:
+    """Where everything goes."""
+    return options.out / f"figure-3-{options.data}{'-small' * (options.scale == 'small')}"
+
+
+def findings(options: Options, part: str) -> Findings:
+    """Whether the translation task ranks runs as scores by labels do."""
+    path = place(options) / "scores.csv"
+    if not path.is_file() or part != "figure-3":
+        return Findings()
+    rank = pd.read_csv(path).drop(columns=["part", "gamma", "seed"]).corr("spearman")["dci"]
+    claims = (
+        Claim("the translation loss ranks runs as DCI does (above 0.3)", bool(rank["translation"] > 0.3)),
+        Claim(
+            "as a share of what exchanges change, by a linear translator, it does so",
+            bool(rank["translation, linear, relative"] > 0.3),
+        ),
+    )
+    return Findings(claims=claims, figures=drawn([place(options) / "figure-3.png"]))
+
+
 def main(options: Options) -> None:
     """Run what is missing, correlate, draw, print."""
-    out = options.out / f"figure-3-{options.data}{'-small' * (options.scale == 'small')}"
+    out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     with progress() as notify:
         every = runs(options)

@@ -30,6 +30,7 @@ from unweave.explanation import explain
 from unweave.figures.matrices import matrices
 from unweave.figures.style import save
 from unweave.figures.traversal import grid
+from unweave.findings import Claim, Findings, Number, drawn
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.metrics import dci, irs, sap, translation_difficulty
 from unweave.neural import Neural
@@ -237,9 +238,38 @@ def losses(rows: pd.DataFrame, column: str) -> dict[str, float]:
     return {str(k): float(v) for k, v in (mean["independent"] - mean["correlated"]).items()}
 
 
+def place(options: Options) -> Path:
+    """Where everything goes."""
+    return options.out / f"{options.table}{'-ablation' * options.ablate}{'-small' * (options.scale == 'small')}"
+
+
+def findings(options: Options, part: str) -> Findings:
+    """The numbers of a table, and its claim: correlated factors cost the others more."""
+    path, out = place(options) / "scores.csv", place(options)
+    if not path.is_file():
+        return Findings()
+    figures = drawn(sorted(out.glob("figure-4-*.png")))
+    if part == "figure-4":
+        return Findings(figures=figures)
+    rows = pd.read_csv(path)
+    numbers = []
+    for (name, trained), group in rows.groupby(["method", "part"], sort=False):
+        paper = PAPER[options.table].get(str(name), (None,) * 6)[3 * (trained == "correlated") :]
+        for column, theirs in zip(("dci", "sap", "irs"), paper, strict=False):
+            if column in group and theirs is not None:
+                numbers.append(Number(f"{name}, {trained}, {column.upper()}", group[column].tolist(), theirs))
+    column = "sap" if options.table == "cmnist" else "dci"
+    tied = rows[rows["part"] == "correlated"].groupby("method")[column].mean().to_dict()
+    others, lost = [str(name) for name in tied if "FactorVAE" in str(name)], losses(rows, column)
+    ahead = f"with correlated factors ours has a better {column.upper()} than FactorVAE"
+    best = Claim(ahead, all(tied[OURS] > tied[name] for name in others))
+    less = Claim(f"ours loses less {column.upper()} to correlation", all(lost[OURS] < lost[name] for name in others))
+    return Findings(tuple(numbers), (best, less), figures)
+
+
 def main(options: Options) -> None:
     """Run what is missing, draw, print the table."""
-    out = options.out / f"{options.table}{'-ablation' if options.ablate else ''}{'-small' * (options.scale == 'small')}"
+    out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     with progress() as notify:
         rows, folders = table(options, out, notify)

@@ -21,6 +21,7 @@ import pandas as pd
 from unweave.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
 from unweave.errors import InputError
+from unweave.findings import Claim, Findings, Number
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.neural import Neural
 from unweave.run import Run
@@ -119,10 +120,39 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
     return lines
 
 
+def place(options: Options) -> Path:
+    """Where everything goes."""
+    table = "warm-ups" if options.warm_ups else "disentangled"
+    return options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}"
+
+
+def findings(options: Options, part: str) -> Findings:
+    """The numbers of Tables 3 and 4, and who has the best MIG."""
+    path = place(options) / "scores.csv"
+    if not path.is_file():
+        return Findings()
+    rows = pd.read_csv(path)
+    numbers = [
+        Number(f"{name}, {column.partition('.')[0]}", group[column].tolist(), theirs)
+        for name, group in rows.groupby("name", sort=False)
+        for column, theirs in zip(COLUMNS, PAPER[options.data].get(str(name), ()), strict=False)
+    ]
+    mean = rows.groupby("name")["mig"].mean().to_dict()
+    if part == "table-4":
+        none, one, both = (mean[f"{OURS}, {name}"] for name in ("no warm-up", "amount", "amount and difficulty"))
+        claims = [
+            Claim("warming up by amount helps", one > none),
+            Claim("by difficulty as well helps more", both > one),
+        ]
+    else:
+        others = [name for name in mean if not str(name).startswith(OURS)]
+        claims = [Claim(f"ours has a better MIG than {name}", mean[OURS] > mean[name]) for name in others]
+    return Findings(tuple(numbers), tuple(claims))
+
+
 def main(options: Options) -> None:
     """Run what is missing, print the table."""
-    table = "warm-ups" if options.warm_ups else "disentangled"
-    out = options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}"
+    out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}

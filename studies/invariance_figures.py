@@ -24,6 +24,7 @@ from unweave.datasets import Unseen
 from unweave.figures.matrices import cells
 from unweave.figures.style import panels, save
 from unweave.figures.traversal import grid
+from unweave.findings import Findings, drawn
 from unweave.functional import Normal
 from unweave.methods import SwapContrast
 from unweave.supervision import pairs
@@ -118,6 +119,11 @@ def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path
         (name, v.numpy() if v.shape == x.shape else method.inverse_transform(v.numpy())) for name, v in shown.items()
     ]
     save(grid(rows, "exchanged: all but the code that differs most, from the pair"), out)
+
+
+def findings(options: Options, part: str) -> Findings:
+    """A figure, where it is drawn."""
+    return Findings(figures=drawn([options.out / f"{part}{'-small' * (options.scale == 'small')}.png"]))
 
 
 def main(options: Options) -> None:

@@ -1,4 +1,4 @@
-"""The command `unweave`: demo | fit | draw | score | explain | select | study | report | list | data."""
+"""The command `unweave`: demo | fit | draw | score | explain | select | study | paper | report | list | data."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import tyro
 from . import __version__
 from .cli_data import data
 from .cli_draw import draw
+from .cli_paper import paper
 from .cli_score import explain, runs_of, score, select
 from .cli_study import study
 from .errors import InputError, kebab, unknown
@@ -57,7 +58,7 @@ def dispatch(args: list[str]) -> None:
     """Find the command and hand over the rest."""
     commands: dict[str, Callable[[list[str]], None]] = {
         "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain, "select": select,
-        "study": study, "report": report, "list": list_, "data": data,
+        "study": study, "paper": paper, "report": report, "list": list_, "data": data,
     }  # fmt: skip
     if not args or args[0] in ("-h", "--help", "help"):
         say("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
