@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import unweave.perform
 from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.datasets import GaussianMixture, SquaresXY
 from unweave.files import OwnData
-from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
 from unweave.perform import perform
 from unweave.run import find_runs, read_run
 from unweave.storage import whole_folder, write_whole
@@ -364,3 +365,31 @@ def test_an_axis_of_tuples_keeps_its_tuples():
             return x
 
     assert [r.method.parts for r in sweep(DATA, Tupled(), parts=[(1, 2), (3, 4)])] == [(1, 2), (3, 4)]
+
+
+def test_runs_that_are_scored_at_once_score_as_they_would_alone(tmp_path, monkeypatch):
+    model = BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3)
+    runs = sweep(DATA, model, seed=range(3))
+    asked = ["mcc", "local-isometry", "translation-difficulty"]
+    alone = execute(runs, tmp_path / "alone", metrics=asked)
+    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
+    said: list[str] = []
+    together = execute(runs, tmp_path / "together", metrics=asked, notify=said.append)
+    assert any("scoring 3 more, several at once" in line for line in said)
+    names = [column for column in alone if column != "seconds"]
+    pd.testing.assert_frame_equal(alone[names], together[names], check_exact=True)
+
+
+def test_a_run_that_cannot_be_scored_costs_no_other(tmp_path, monkeypatch):
+    runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
+    plain = BetaVAE.transform
+
+    def transform(self, X):
+        if self.seed == 1:
+            raise InputError("no codes today")
+        return plain(self, X)
+
+    monkeypatch.setattr(BetaVAE, "transform", transform)
+    with pytest.warns(RuntimeWarning, match="no codes today"):
+        found = execute(runs, tmp_path, metrics=["mcc"])
+    assert found["seed"].tolist() == [0, 2]

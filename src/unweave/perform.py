@@ -6,10 +6,14 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator
 
 from .checkpoint import note_of
@@ -17,9 +21,9 @@ from .checks import check_finite
 from .data import Draw, FactorData
 from .errors import InputError, plural
 from .evaluation import score
-from .method import read_config
+from .method import Method, read_config
 from .neural import Neural, fit_pack
-from .run import Evaluated, Run, read_run, write_run
+from .run import Evaluated, Judged, Run, read_run, write_run
 from .scoring import Metric
 from .storage import no_room, read_json, whole_folder, write_whole
 from .terminal import bar
@@ -27,6 +31,8 @@ from .train import Failure
 
 EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
 EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
+
+PATIENT = 2.0  # seconds of scoring a pack after which other processors are asked to help
 
 Notify = Callable[[str], None]
 Errors = dict[str, Exception]
@@ -108,30 +114,87 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
         left.unlink(missing_ok=True)
     with whole_folder(place) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
-    how.say(f"{title}: learning from {_describe(draw, data)}")
+    how.say(f"{title}: learning; judged by {_describe(draw, data)}")
     start = time.perf_counter()
     failures = _learn(pack, data, checkpoint, keys, how.head + title)
     seconds = (time.perf_counter() - start) / len(pack)
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
-    errors = _score([run for run in absent if run.key not in lost], places, how, (data, draw, seconds))
+    able = [run for run in absent if run.key not in lost]
+    errors = _score(able, places, how, Judged(data, draw, seconds), threads=1 if len(pack) > 1 else None)
     if not errors:
         checkpoint.unlink(missing_ok=True)
     return lost | errors
 
 
-def _score(pack: list[Run], places: dict[str, Path], how: How, what: tuple[FactorData, Draw, float]) -> Errors:
+def _score(pack: list[Run], places: dict[str, Path], how: How, judged: Judged, threads: int | None) -> Errors:
     """Score and write what was trained; a run that cannot be scored does not stop the others."""
     errors: Errors = {}
-    for run in pack:
-        how.say(f"{run.title()}: scoring")
+    for run, codes, found in _scored(pack, how, judged, threads):
+        if isinstance(found, Exception):
+            errors[run.key] = found
+            continue
         try:
             with whole_folder(places[run.key]) as draft:
-                write_run(run, draft, *what, how.scorers)
+                write_run(run, draft, judged, codes, found)
         except Exception as error:
             if no_room(error):  # that would stop the others as well
                 raise
             errors[run.key] = error
     return errors
+
+
+def _scored(
+    pack: list[Run], how: How, judged: Judged, threads: int | None
+) -> Iterator[tuple[Run, Any, dict[str, float | None] | Exception]]:
+    """Codes and scores of every run, or what went wrong; where that takes long, of several at once."""
+    rest, start = list(pack), time.perf_counter()
+    asked = {scorer.facts.truth for scorer in how.scorers.values()}
+    # As an array the observations are shared by all processes, where each would get its own copy of a tensor.
+    x = judged.draw.x.numpy(force=True) if "inputs" in asked else None
+    told = x, judged.draw.c, judged.data.factors, how.scorers, threads
+    while rest and (len(rest) == 1 or time.perf_counter() - start < PATIENT or threads is None):
+        run = rest.pop(0)
+        how.say(f"{run.title()}: scoring")
+        codes = _codes(run, judged)
+        yield run, codes, _measured(run.method, codes, told)
+    if not rest:
+        return
+    how.say(f"{rest[0].title()}: scoring {len(rest)} more, several at once")
+    every = [_codes(run, judged) for run in rest]
+    able = [run.method if "decoder" in asked else None for run in rest]
+    jobs = (delayed(_measured)(method, z, told, quiet=True) for method, z in zip(able, every, strict=True))
+    yield from zip(rest, every, Parallel(n_jobs=-1, return_as="generator")(jobs), strict=True)
+
+
+def _codes(run: Run, judged: Judged) -> Any:
+    """The codes of what runs are judged by, or why there are none."""
+    try:
+        return run.method.transform(judged.draw.x)
+    except Exception as error:
+        return error
+
+
+def _measured(
+    method: Method | None, codes: Any, told: Any, *, quiet: bool = False
+) -> dict[str, float | None] | Exception:
+    """Every score of some codes, or what went wrong; quiet, where the first run of the pack has warned already.
+
+    Runs of a pack are scored by one thread each, wherever it is done, so that it makes no difference where.
+    """
+    if isinstance(codes, Exception):
+        return codes
+    x, c, factors, scorers, threads = told
+    before = torch.get_num_threads()
+    try:
+        with threadpool_limits(threads), warnings.catch_warnings():
+            torch.set_num_threads(threads or before)
+            if quiet:
+                warnings.simplefilter("ignore")
+            return score(Draw(x, c), codes, factors, scorers, method)
+    except Exception as error:
+        return error
+    finally:
+        torch.set_num_threads(before)
 
 
 def there(folder: Path) -> bool:

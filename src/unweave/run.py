@@ -23,11 +23,9 @@ from .data import Draw, Factor, FactorData
 from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab
-from .evaluation import score
 from .method import Method
 from .metrics.local_isometry import near_pairs
 from .neural import Neural
-from .scoring import Metric
 from .storage import plain, read_json, write_json
 
 SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
@@ -72,17 +70,24 @@ class Evaluated(NamedTuple):
     diagnosis: tuple[str, ...]  # what the method said of itself, in words
 
 
-def write_run(run: Run, folder: Path, data: FactorData, draw: Draw, seconds: float, scorers: dict[str, Metric]) -> None:
+class Judged(NamedTuple):
+    """What a pack of runs learned from and is judged by."""
+
+    data: FactorData
+    draw: Draw
+    seconds: float  # of learning, for each run
+
+
+def write_run(run: Run, folder: Path, judged: Judged, codes: np.ndarray, scores: dict[str, float | None]) -> None:
     """Model, codes, scores, history and provenance of one run."""
     run.method.write(folder)
-    codes = run.method.transform(draw.x)
     write_json(folder / "run.json", {"key": run.key, **run.recipe()})
-    write_json(folder / "scores.json", score(draw, codes, data.factors, scorers, run.method))
+    write_json(folder / "scores.json", scores)
     said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
-    write_json(folder / "env.json", environment(run.data.title(), data, draw, seconds) | said)
+    write_json(folder / "env.json", environment(run.data.title(), *judged) | said)
     if isinstance(run.method, Neural):
         run.method.history.to_parquet(folder / "history.parquet")
-    _write_codes(folder, draw, codes, data.factors)
+    _write_codes(folder, judged.draw, codes, judged.data.factors)
 
 
 def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[Factor]) -> None:
