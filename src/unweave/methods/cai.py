@@ -23,8 +23,8 @@ class CAI(Informed):
 
     latent_dim: int = 64
     """codes"""
-    strength: Lane = 1.0
-    """lambda, weight of the discriminator's gradient in the encoder"""
+    strength: Lane = 0.03
+    """lambda, weight of the discriminator's gradient in the encoder; at 1 coloured digits are not learned"""
     discriminator: tuple[int, ...] = (64,)
     """hidden layers of the discriminator"""
 
