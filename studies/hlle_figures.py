@@ -64,7 +64,7 @@ class Options:
     hours: float = 12.0
     """begin no network after that long"""
     only: tuple[str, ...] = ()
-    """networks: manifolds whose names contain one of these, so that several processes can share the work"""
+    """manifolds whose names contain one of these, so that several processes can share the work; squares are needed"""
 
 
 def manifolds(points: int, seed: int) -> list[tuple[Dataset, int]]:
@@ -88,13 +88,18 @@ def label(data: Dataset) -> str:
     return f"{data.title()} ({', '.join(data.vary)})" if isinstance(data, ContinuousSprites) else data.title()
 
 
+def chosen(found: list[tuple[Dataset, int]], options: Options) -> list[tuple[Dataset, int]]:
+    """Those that were asked for."""
+    return [pair for pair in found if not options.only or any(part in label(pair[0]) for part in options.only)]
+
+
 def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Evaluated]]:
     """MCC and isometry of every method on every manifold, and the runs of the first seed."""
     points, seeds = (1_000, 1) if options.quick else (3_000, options.seeds)
     rows: list[dict[str, Any]] = []
     first: dict[tuple[str, str], Evaluated] = {}
     for seed in range(seeds):
-        for data, d in manifolds(points, seed):
+        for data, d in chosen(manifolds(points, seed), options):
             for name in METHODS:
                 head = {"manifold": label(data), "factors": d, "method": name, "seed": seed}
                 run = Run(data, catalog.methods()[name](latent_dim=d, seed=seed))
@@ -109,9 +114,7 @@ def networks(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[st
     start = time.monotonic()
     found = manifolds(1_000 if options.quick else 3_000, 0)
     found.sort(key=lambda pair: (not isinstance(pair[0], Faces), not isinstance(pair[0], SquaresXY | SquaresXC)))
-    for data, d in found:
-        if options.only and not any(part in label(data) for part in options.only):
-            continue
+    for data, d in chosen(found, options):
         for name in (*NETWORKS, *WITH_ICA):
             if time.monotonic() - start > 3600 * options.hours:
                 return pd.DataFrame(rows), first

@@ -338,6 +338,19 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(tmp_path, strategy):
     assert torch.equal(weights(again[0]), weights(whole[0]))
 
 
+def test_a_slow_pack_is_saved_by_the_clock(tmp_path, monkeypatch):
+    file = tmp_path / "slow.checkpoint"
+    with pytest.raises(StopError):
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=stop_at(200))
+    assert not file.exists(), "five hundred steps are not over"
+    monkeypatch.setattr("unweave.checkpoint.LONG", 0.0)
+    with pytest.raises(StopError):
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=stop_at(200))
+    seen = []
+    train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=seen.append)
+    assert seen[0].step == 200, "from the first hundred on"
+
+
 def test_a_checkpoint_of_another_run_or_a_damaged_one_is_not_believed(tmp_path):
     file = tmp_path / "a.checkpoint"
     with pytest.raises(StopError):

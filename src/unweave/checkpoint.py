@@ -18,6 +18,7 @@ from .pack import Part
 from .storage import plain, whole_file
 
 RATIO = 20  # seconds of training for each second spent on saving
+LONG = 10.0  # seconds after which a pack is saved, however few steps it has made
 
 
 class Checkpoint:
@@ -30,9 +31,9 @@ class Checkpoint:
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
 
     def keep(self, parts: Sequence[Part], step: int, every: int, *, last: bool) -> None:
-        """Save, if that many steps have passed, and not so often that saving takes a noticeable share of the time."""
+        """Save, if that many steps or some seconds have passed, and never so often that it takes a noticeable share."""
         now = time.perf_counter()
-        early = step - self.at < every or now - self.saved < RATIO * self.cost
+        early = (step - self.at < every and now - self.saved < LONG) or now - self.saved < RATIO * self.cost
         if self.path is None or (early and not last):
             return
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}

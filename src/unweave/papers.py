@@ -81,9 +81,9 @@ def _self_supervised() -> Iterator[Item]:
 
 
 def _hlle() -> Iterator[Item]:
-    spectral: dict[str, Any] = {"study": "hlle_figures", "small": {"quick": True, "seeds": 1}, "data": FACES}
-    networks = spectral | {"runs": ({"part": "networks"},), "small": {"quick": True, "steps": 60, "only": ("squares",)}}
-    both = spectral | {"runs": ({}, {"part": "networks"}), "small": networks["small"] | {"seeds": 1}}
+    small = {"quick": True, "seeds": 1, "steps": 60, "only": ("squares",)}
+    spectral: dict[str, Any] = {"study": "hlle_figures", "small": small, "data": FACES}
+    networks, both = (spectral | {"runs": runs} for runs in (({"part": "networks"},), ({}, {"part": "networks"})))
     yield Item("figure-1", "two factors of photographs, found", **spectral)
     yield Item("figure-2", DRAWING)
     yield Item("figure-3", "HLLE gives the factors up to a linear map, ICA undoes it", **spectral)

@@ -125,9 +125,12 @@ def summary(runs: Sequence[Evaluated]) -> str:
         why = f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no order to correlate with"
         best = "keeps near distances best (local isometry " if scored == "local-isometry" else f"is best by {scored} ("
         text = f"{why if names else 'No factors are known'}. {top.label} {best}{told}; {_perfect(scored)} is perfect)"
-    others = "; ".join(f"{setting.label} {_mean(setting.scores(scored))}" for setting in rest[:5])
-    more = f"; and {len(rest) - 5} more" if len(rest) > 5 else ""
-    return text + (f". Others: {others}{more}." if rest else ".")
+    first: dict[str, Setting] = {}  # the best setting of every other method; of one method alone, its other settings
+    for setting in rest:
+        first.setdefault(setting.method, setting)
+    first.pop(top.method, None)
+    others = "; ".join(f"{s.label} {_mean(s.scores(scored))}" for s in (list(first.values()) or rest)[:5])
+    return text + (f". Others: {others}." if others else ".")
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .matrices import cells
-from .style import beside, panels
+from .style import beside, columns_of, panels
 
-ACROSS = 3  # panels in a row
+ACROSS = 4  # panels in a row
 POWERS = 8  # times from which an axis is logarithmic: strengths are tried in powers
 LONGEST = 46  # characters of a name
 
@@ -21,6 +21,7 @@ def boxes(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     names = list(dict.fromkeys(label for groups in scores.values() for label in groups))
     room = 0.075 * min(LONGEST, max(map(len, names)))
     figure, axes = panels(len(scores), width=3.4, height=1.0 + 0.3 * len(names), across=ACROSS, beside=room)
+    columns = columns_of(len(scores), ACROSS)
     for i, (axis, (name, groups)) in enumerate(zip(axes, scores.items(), strict=True)):
         values = [list(groups.get(label, ())) for label in names]
         axis.boxplot(
@@ -38,7 +39,7 @@ def boxes(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
             axis.plot(found, k + 1 + lift, "o", markersize=2.8, color="#1c2430", alpha=0.55)
         axis.set_title(name)
         short = [n if len(n) <= LONGEST else n[: LONGEST - 1] + "…" for n in names]
-        axis.set_yticks(range(1, len(names) + 1), short if i % ACROSS == 0 else [""] * len(names))
+        axis.set_yticks(range(1, len(names) + 1), short if i % columns == 0 else [""] * len(names))
         axis.invert_yaxis()
         axis.grid(axis="x", linewidth=0.4)
     return figure

@@ -27,7 +27,7 @@ def panels(
     count: int, *, width: float = 2.95, height: float = 2.8, across: int | None = None, beside: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
     """Panels of equal size in a row, or in several of at most `across`; `beside`: room for names at the left."""
-    columns = min(count, across or count)
+    columns = columns_of(count, across)
     lines = -(-count // columns)
     with mpl.rc_context(RC):
         figure = Figure(figsize=(beside + width * columns, height * lines), layout="constrained")
@@ -37,6 +37,12 @@ def panels(
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]
+
+
+def columns_of(count: int, across: int | None) -> int:
+    """How many panels stand in a row, so that rows are about equally long."""
+    lines = -(-count // (across or count))
+    return -(-count // lines)
 
 
 def beside(axis: Axes) -> None:
