@@ -83,7 +83,8 @@ def _self_supervised() -> Iterator[Item]:
 def _hlle() -> Iterator[Item]:
     small = {"quick": True, "seeds": 1, "steps": 60, "only": ("squares",)}
     spectral: dict[str, Any] = {"study": "hlle_figures", "small": small, "data": FACES}
-    networks, both = (spectral | {"runs": runs} for runs in (({"part": "networks"},), ({}, {"part": "networks"})))
+    taught: dict[str, Any] = {"part": "networks"}
+    networks, both = spectral | {"runs": (taught,)}, spectral | {"runs": ({}, taught)}
     yield Item("figure-1", "two factors of photographs, found", **spectral)
     yield Item("figure-2", DRAWING)
     yield Item("figure-3", "HLLE gives the factors up to a linear map, ICA undoes it", **spectral)
