@@ -259,8 +259,19 @@ def test_progress_tells_step_loss_speed_and_time_left():
     trained([Counting(steps=250)], report=seen.append)
     assert [p.step for p in seen] == [100, 200, 250]
     assert all(np.isfinite(p.loss) and p.rate > 0 for p in seen)
-    text = Progress(100, 1_000, 3.14159, 10.0).text("beta-vae")
-    assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s, 1:30 left"
+    assert {p.how for p in seen} == {"loop"}
+    text = Progress(100, 1_000, 3.14159, 10.0, "stack, compiled").text("beta-vae")
+    assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s (stack, compiled), 1:30 left"
+
+
+def test_the_strategy_can_be_chosen_for_all(monkeypatch):
+    seen = []
+    monkeypatch.setenv("UNWEAVE_STRATEGY", "stack")
+    trained([Counting(steps=20)], report=seen.append)
+    assert seen[-1].how == "stack"
+    monkeypatch.setenv("UNWEAVE_STRATEGY", "pile")
+    with pytest.raises(InputError, match="strategy='pile': wanted 'auto', 'loop', 'stack' or 'fork'"):
+        trained([Counting(steps=20)])
 
 
 def test_a_lane_that_is_not_finite_is_named_and_leaves_the_others_alone():

@@ -23,11 +23,12 @@ from torch import nn
 from .data import FactorData
 from .errors import InputError
 from .pack import Batch, Part, Trainable, cloned, copy_into
-from .step import Step, compiled_step, make_step, probe
+from .step import Step, compiled_step, make_step, prepared, probe
 
 COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
 FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess that is the same everywhere
 OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
+_WINNERS: dict[tuple[Any, ...], dict[str, Any]] = {}  # of races that were run before
 MEASURED_STEPS = 300_000  # of all models together, from which on a race of strategies on a GPU pays
 
 
@@ -142,7 +143,8 @@ def choose(
     if strategy == "fork" and device.type != "cuda":
         raise InputError("strategy='fork' needs a CUDA device; on a CPU there are 'loop' and 'stack'")
     if device.type == "cuda":
-        return _on_gpu(make, len(pack) * first.steps, len(pack), convolutions, compiling, strategy)
+        key = (type(first), first.signature(), prepared(first), len(pack), torch.cuda.get_device_name(device))
+        return _on_gpu(make, key, len(pack) * first.steps, convolutions, compiling, strategy)
     best = "stack" if len(pack) > 1 and not convolutions else "loop"
     chosen = best if strategy == "auto" else strategy
     weights = len(list(nets[0].parameters()))
@@ -164,14 +166,19 @@ def choose(
 
 
 def _on_gpu(
-    make: Callable[..., Engine], work: int, models: int, convolutions: bool, compiling: str, strategy: str
+    make: Callable[..., Engine], key: tuple[Any, ...], work: int, convolutions: bool, compiling: str, strategy: str
 ) -> Engine:
-    """Captured in a CUDA graph in any case; which strategy, by a short race where the run is long."""
-    compiled = compiling != "never"
+    """Captured in a CUDA graph in any case; which strategy, by a short race where the run is long.
+
+    The winner is kept for the next pack of so many models of the same signature.
+    """
+    compiled, models = compiling != "never", key[3]
     if strategy != "auto" or work < MEASURED_STEPS:
         short = "fork" if convolutions or models == 1 else "stack"
         pays = compiling == "always" or (compiled and work >= MEASURED_STEPS)
         return make(strategy=strategy if strategy != "auto" else short, compiled=pays)
+    if (*key, compiled) in _WINNERS:
+        return make(**_WINNERS[*key, compiled])
     racers = [("fork", False), ("fork", True), ("stack", True)][: 3 if models > 1 else 2]
     best: tuple[float, tuple[str, bool]] | None = None
     for racer, with_compiler in racers:
@@ -188,7 +195,8 @@ def _on_gpu(
             best = seconds, (racer, with_compiler)
     if best is None:
         raise InputError("no strategy works on this device: try device='cpu'")
-    return make(strategy=best[1][0], compiled=best[1][1])
+    _WINNERS[*key, compiled] = {"strategy": best[1][0], "compiled": best[1][1]}
+    return make(**_WINNERS[*key, compiled])
 
 
 def _timed(engine: Engine, steps: int = 10) -> float:

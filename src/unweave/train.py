@@ -8,6 +8,7 @@ until a chunk is over.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,13 +42,16 @@ class Progress(NamedTuple):
     """of the last step, the mean over all models that are still finite"""
     rate: float
     """steps per second since the start or the restart"""
+    how: str = ""
+    """the strategy: stack, fork or loop, compiled or not"""
 
     def text(self, name: str) -> str:
         """In a line."""
         left = (self.steps - self.step) / max(self.rate, 1e-9)
         clock = f"{int(left) // 60}:{int(left) % 60:02}"
         speed = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.1f}"
-        return f"{name}: step {self.step:,} of {self.steps:,}, loss {self.loss:.4g}, {speed} steps/s, {clock} left"
+        speed += " steps/s" + (f" ({self.how})" if self.how else "")
+        return f"{name}: step {self.step:,} of {self.steps:,}, loss {self.loss:.4g}, {speed}, {clock} left"
 
 
 class Failure(NamedTuple):
@@ -73,7 +77,7 @@ def train(
     note: str = "",
     every: int = 500,
     compiling: Compile = "auto",
-    strategy: Strategy = "auto",
+    strategy: Strategy | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Failure | None]:
     """Fit every method of the pack in place; for each, None or how it failed.
@@ -81,7 +85,7 @@ def train(
     With `checkpoint`, the state is kept in that file about every so many steps, and at the end; a run that finds its
     file goes on from there and ends as if it had never stopped. The file, which has the `note`, is yours to remove.
 
-    `compiling` and `strategy` are chosen by themselves: see `engine`.
+    `compiling` and `strategy` are chosen by themselves: see `engine`. The variable UNWEAVE_STRATEGY chooses for all.
     """
     first = pack[0]
     if any(method.signature() != first.signature() for method in pack):
@@ -99,7 +103,8 @@ def train(
         )
     nets = [seeded(method).to(device) for method in pack]
     window = -(-first.steps // MOST_ROWS)
-    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=strategy)
+    chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
+    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen)
     about = [engine.name, own_source(type(first)), prepared(first), _glimpse(data, device)]
     keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
     parts = engine.parts
@@ -110,7 +115,7 @@ def train(
         engine.run(k)
         done += k
         loss, alive = _look(parts)
-        report(Progress(done, first.steps, loss, (done - begun) / (time.perf_counter() - start)))
+        report(Progress(done, first.steps, loss, (done - begun) / (time.perf_counter() - start), engine.name))
         if not alive:
             break
         keeper.keep(parts, done, every, last=done == first.steps)

@@ -76,7 +76,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     @final
     def index(self, u: Tensor) -> Tensor:
         """Which of the classes a level of the label is, (n,)."""
-        return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u)
+        return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u.contiguous())
 
     def predictive(self, z: Tensor) -> Tensor:
         """The codes that the classifier looks at: all, unless you say otherwise."""

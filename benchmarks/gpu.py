@@ -1,0 +1,279 @@
+"""What one GPU does: model-steps per second of every family, by pack, strategy and precision; memory; data; scores.
+
+python benchmarks/gpu.py                                      # the grid for the beta-VAE, three packs for all others
+python benchmarks/gpu.py --cases beta-vae --packs 64 128      # a part of it
+python benchmarks/gpu.py --warm                               # only compile, so that a second call finds all of it done
+python benchmarks/gpu.py --parts scores data                  # the metric suite for 64 codes; drawing and rendering
+
+Ratios are to a plain eager loop of the same method, one model, data on the device, measured in the same run. Inputs are
+drawn anew for every step. Medians of rounds. `stack` turns convolutions into products (unfold and bmm) of all models at
+once, `fork` runs each model on a stream of its own; both are captured in one CUDA graph. Written to OUT as it goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Generator
+
+from unweave import methods
+from unweave.data import Factor, FactorData, Table
+from unweave.datasets import DSprites, GaussianMixture, Shapes3D
+from unweave.engine import Engine, choose, precise
+from unweave.metrics import dci, factor_vae_score, irs, mcc, mig, modularity, sap, score_many
+from unweave.pack import Part
+from unweave.terminal import say, say_table
+from unweave.train import seeded
+
+HOW = {"fork": ("fork", "never"), "fork, compiled": ("fork", "always"), "stack, compiled": ("stack", "always")}
+STEPS = 10**6  # far away, so that schedules do not end
+SUITE = (mig, sap, dci, irs, factor_vae_score, modularity, mcc)
+
+
+@dataclass(kw_only=True)
+class Options:
+    """Measurements on one GPU."""
+
+    parts: tuple[Literal["training", "data", "scores"], ...] = ("training", "data", "scores")
+    """what to measure"""
+    cases: tuple[str, ...] = ()
+    """methods whose names contain one of these; all unless you say which"""
+    packs: tuple[int, ...] = ()
+    """models in a pack; default: 1, 4, 16, 64, 128 for the beta-VAE, 1, 16, 64 for others"""
+    how: tuple[str, ...] = tuple(HOW)
+    """strategies"""
+    precisions: tuple[str, ...] = ("tf32", "bf16")
+    """of products"""
+    rounds: int = 5
+    """repetitions, of which the median is taken"""
+    steps: int = 20
+    """steps in each"""
+    budget: float = 1e9
+    """seconds after which nothing new is begun"""
+    warm: bool = False
+    """compile and take one step of everything, measure nothing"""
+    device: str = "cuda"
+    """where; "cpu" only shows that it runs"""
+    out: Path = Path("benchmarks/results/gpu.json")
+    """where the numbers go"""
+
+
+def digits(device: str) -> Table:
+    """28 x 28 images that are nothing in particular, with ten labels."""
+    rng = Generator(device).manual_seed(0)
+    x = torch.rand(10_000, 28, 28, generator=rng, device=device)
+    u = torch.randint(10, (10_000, 1), generator=rng, device=device)
+    return Table(x, u.double(), [Factor("digit", 10, "nominal")])
+
+
+def numbers(device: str) -> Table:
+    """Observations of 64 numbers."""
+    x = torch.rand(4_096, 64, generator=Generator(device).manual_seed(0), device=device)
+    return Table(x, torch.zeros(4_096, 0, device=device), [])
+
+
+def sprites(device: str) -> FactorData:
+    """dSprites, rendered on the device."""
+    return DSprites().load().to(device)
+
+
+def mixture(device: str) -> FactorData:
+    """The artificial data of GIN, mixed beforehand."""
+    return GaussianMixture(points=100_000).load().rendered().to(device)
+
+
+def cases() -> dict[str, tuple[Callable[..., Any], Callable[[str], FactorData], dict[str, Any]]]:
+    """Every family: its class, its data, and what differs from the defaults."""
+    vaes = ("BetaVAE", "AnnealedVAE", "FactorVAE", "BetaTCVAE", "DIPVAE", "AdaGVAE", "AdaMLVAE")
+    found: dict[str, Any] = {f"{name}, conv": (getattr(methods, name), sprites, {}) for name in vaes}
+    found["BetaVAE, MLP"] = methods.BetaVAE, numbers, {"layers": (128, 128)}
+    found["GIN, artificial"] = methods.GIN, mixture, {"batch_size": 1_000, "latent_dim": "all"}
+    found["GIN, 28 x 28"] = methods.GIN, digits, {"batch_size": 240}
+    found["InterventionAutoencoder"] = methods.InterventionAutoencoder, sprites, {}
+    found["SwapContrast"] = methods.SwapContrast, sprites, {"label": "shape", "latent_dim": 10}
+    found["InfoGANCR"] = methods.InfoGANCR, sprites, {"latent_dim": 5}
+    return found
+
+
+# Training -------------------------------------------------------------------------------------------------------
+
+
+def ready(pack: list[Any], data: FactorData) -> list[Any]:
+    """Prepared methods and their networks on the device."""
+    for method in pack:
+        method.get_ready(data)
+        method.prepare(data)
+    return [seeded(method).to(pack[0].found_device()) for method in pack]
+
+
+def eager(method: Any, data: FactorData) -> Callable[[int], None]:
+    """The loop that anybody would write for this loss, on one model."""
+    (net,) = ready([method], data)
+    part = Part([method], [net], data, stacked=False)
+    groups = {prefix: [p for k, p in net.named_parameters() if k.startswith(prefix)] for prefix in method.rates()}
+    taken = {id(p) for prefix, ps in groups.items() if prefix for p in ps}
+    groups[""] = [p for p in groups.get("", []) if id(p) not in taken]
+    optimiser = torch.optim.Adam([{"params": ps, "lr": float(method.rates()[k].lr)} for k, ps in groups.items() if ps])
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
+            loss = method.loss(net, batch)["loss"]
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+
+    return run
+
+
+def packed(pack: list[Any], data: FactorData, how: str) -> Engine:
+    """The trainer's own engine."""
+    strategy, compiling = HOW[how]
+    nets = ready(pack, data)
+    return choose(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
+
+
+def rate(run: Callable[[int], None], options: Options) -> float:
+    """Steps per second, the median over rounds."""
+    wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
+    run(options.steps)
+    found = []
+    for _ in range(options.rounds):
+        wait()
+        start = time.perf_counter()
+        run(options.steps)
+        wait()
+        found.append(options.steps / (time.perf_counter() - start))
+    return statistics.median(found)
+
+
+def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
+    """Every case: the eager loop, then packs."""
+    start = time.perf_counter()
+    for name, (cls, load, settings) in cases().items():
+        if options.cases and not any(part in name.lower() for part in options.cases):
+            continue
+        data = load(options.device)
+        shared = settings | {"steps": STEPS, "device": options.device}
+        base = 0.0 if options.warm else rate(eager(cls(**shared, precision="tf32"), data), options)
+        if base:
+            keep({"case": name, "how": "eager loop", "precision": "tf32", "models": 1, "model-steps/s": base})
+        usual = (1, 4, 16, 64, 128) if name == "BetaVAE, conv" else (1, 16, 64)
+        for models in options.packs or usual:
+            for precision in options.precisions:
+                for how in options.how:
+                    if time.perf_counter() - start > options.budget:
+                        return
+                    pack = [cls(**shared, seed=i, precision=precision) for i in range(models)]
+                    head = {"case": name, "how": how, "precision": precision, "models": models}
+                    keep(head | measured(pack, data, how, base, options))
+
+
+def measured(pack: list[Any], data: FactorData, how: str, base: float, options: Options) -> dict[str, Any]:
+    """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none."""
+    begun = time.perf_counter()
+    on_gpu = options.device == "cuda"
+    try:
+        if on_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        with precise(pack[0]):
+            engine = packed(pack, data, how)
+            engine.run(2)
+            started = time.perf_counter() - begun
+            if options.warm:
+                return {"seconds to start": round(started, 1)}
+            speed = len(pack) * rate(engine.run, options)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"}
+    memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
+    found = {"model-steps/s": round(speed, 1), "ratio": round(speed / base, 1) if base else None}
+    return found | {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
+
+
+# Data and scores ------------------------------------------------------------------------------------------------
+
+
+def rendering(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
+    """Images a second that are drawn and rendered, in batches of 4,096."""
+    for name, data in (("dsprites", DSprites()), ("shapes3d", Shapes3D())):
+        made = data.load().to(options.device)
+        rng = Generator(options.device).manual_seed(0)
+
+        def run(steps: int, made: Any = made, rng: Generator = rng) -> None:
+            for _ in range(steps):
+                made.render(made.sample(4_096, rng)).float()
+
+        keep({"case": f"{name}, drawn and rendered", "images/s": round(4_096 * rate(run, options))})
+
+
+def scoring(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
+    """The metric suite for 64 codes of 10,000 samples, by all processors; and encoding so many."""
+    rng = np.random.default_rng(0)
+    sizes = (3, 6, 40, 32, 32)
+    c = rng.integers(0, sizes, (10_000, 5)).astype(float)
+    near = c / np.array(sizes)
+    codes = {
+        str(i): np.column_stack([near + 0.05 * (1 + i / 64) * rng.normal(size=c.shape), rng.normal(size=(10_000, 5))])
+        for i in range(64)
+    }
+    start = time.perf_counter()
+    score_many(c, codes, metrics={f.__name__: f for f in SUITE}, n_jobs=-1)
+    seconds = round(time.perf_counter() - start, 1)
+    keep(
+        {
+            "case": f"the suite ({', '.join(f.__name__ for f in SUITE)}), 64 codes",
+            "seconds": seconds,
+            "cores": os.cpu_count(),
+        }
+    )
+    data = DSprites().load()
+    method = methods.BetaVAE(steps=1, device=options.device).fit(data)
+    x = data.draw(10_000, Generator().manual_seed(0)).x
+    start = time.perf_counter()
+    method.transform(x)
+    keep({"case": "encoding 10,000 images of 64 x 64", "seconds": round(time.perf_counter() - start, 2)})
+
+
+def main(options: Options) -> None:
+    """Measure, print, keep."""
+    on_gpu = options.device == "cuda"
+    device = torch.cuda.get_device_name() if on_gpu else platform.machine()
+    where = {"device": device, "torch": torch.__version__, "date": datetime.now(UTC).date().isoformat()}
+    rows: list[dict[str, Any]] = []
+
+    def keep(row: dict[str, Any]) -> None:
+        rows.append(row)
+        say(json.dumps(row))
+        if not options.warm:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(where | {"rows": rows}, indent=1) + "\n")
+
+    makers = {"training": training, "data": rendering, "scores": scoring}
+    for part in options.parts:
+        if part == "training" or not options.warm:
+            makers[part](options, keep)
+    trained = [row for row in rows if row.get("model-steps/s")]
+    columns = ["case", "how", "precision", "models", "model-steps/s", "ratio", "GiB", "seconds to start"]
+    lines = [
+        [f"{row.get(c, ''):,.0f}" if c == "model-steps/s" else str(row.get(c, "")) for c in columns] for row in trained
+    ]
+    if lines:
+        say_table(columns, lines, f"{device}, torch {torch.__version__}")
+
+
+if __name__ == "__main__":
+    import tyro
+
+    main(tyro.cli(Options))
