@@ -20,8 +20,8 @@ from unweave.spectral.dimension import by_gap, likeliest
 from unweave.spectral.eigen import smallest
 from unweave.spectral.extend import Atlas, landmarks
 from unweave.spectral.isometry import closest_pairs, most_isometric
-from unweave.spectral.local import grams, hessian_operator, main_directions, tangent_operator, tangents
-from unweave.spectral.neighbours import neighbours, parts
+from unweave.spectral.local import by_cholesky, grams, hessian_operator, main_directions, tangent_operator, tangents
+from unweave.spectral.neighbours import _by_distance, _self_first, neighbours, parts
 from unweave.spectral.view import main_directions as image_directions
 from unweave.spectral.view import smoothed, view_of, without_repeats
 
@@ -462,3 +462,34 @@ def test_a_coarse_grid_is_said_to_be_one():
     assert any("coarse grid" in said for said in on_grid.diagnosis_)
     spread = HessianICA(latent_dim=2, n_neighbors=12).fit(np.random.default_rng(0).uniform(size=(400, 2)))
     assert not any("coarse grid" in said for said in spread.diagnosis_)
+
+
+# What a GPU does instead -----------------------------------------------------------------------------------------
+
+
+def test_neighbours_by_all_distances_are_those_of_the_tree():
+    points = np.random.default_rng(0).normal(size=(500, 3))
+    points[7] = points[3]  # a repeat
+    found = _self_first(_by_distance(torch.from_numpy(points), 9).numpy())
+    wanted = neighbours(points, 8)
+    far = [np.linalg.norm(points[near] - points[:, None], axis=2) for near in (found, wanted)]
+    np.testing.assert_allclose(*far, atol=1e-7)
+    assert (found[:, 0] == np.arange(500)).all()
+
+
+def test_cholesky_gives_the_basis_of_householder_up_to_signs():
+    rng = torch.Generator().manual_seed(0)
+    A = torch.randn(50, 12, 6, generator=rng, dtype=torch.float64)
+    A[3, :, 4] = A[3, :, 0] + 1e-9 * A[3, :, 4]  # nearly dependent: done the slow way
+    Q, wanted = by_cholesky(A), torch.linalg.qr(A)[0]
+    eye = torch.eye(6, dtype=torch.float64).expand(50, 6, 6)
+    torch.testing.assert_close(Q.mT @ Q, eye, atol=1e-12, rtol=0)
+    torch.testing.assert_close((Q * wanted).sum(1).abs(), torch.ones(50, 6, dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+def test_the_operators_do_not_depend_on_which_way_a_basis_was_found(monkeypatch):
+    data = SquaresXY(points=300, size=16, side=6).load()
+    usual = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
+    monkeypatch.setattr("unweave.spectral.local.orthonormal", by_cholesky)
+    other = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
+    assert mcc(usual.codes_, other.codes_) > 1 - 1e-6

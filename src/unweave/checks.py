@@ -80,6 +80,17 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def usable(device: str) -> str:
+    """A device as torch knows it: 'auto' is a GPU where there is one."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device={device!r} cannot be used here ({str(error).splitlines()[0]})") from error
+    return device
+
+
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if x.dtype.kind != "f":

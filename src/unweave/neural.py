@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from torch import Generator, Tensor, nn
 
+from .checks import usable
 from .data import FactorData, in_parts
 from .engine import precise
 from .errors import InputError, kebab
@@ -183,13 +184,7 @@ class Neural(Method):
     @final
     def found_device(self) -> str:
         """'auto' as what it stands for here."""
-        if self.device == "auto":
-            return "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            raise InputError(f"device={self.device!r} cannot be used here ({str(error).splitlines()[0]})") from error
-        return self.device
+        return usable(self.device)
 
     @final
     def applied(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from scipy.sparse import csc_matrix
 from torch import Generator, Tensor
 
+from ..checks import usable
 from ..data import FactorData
 from ..errors import InputError, plural
 from ..method import Method
@@ -63,6 +64,9 @@ class SpectralICA(Method):
     """points to draw where the data are a generator or a large grid; your own rows are always all used"""
     on_disconnected: Literal["error", "largest"] = "error"
     """if the neighbour graph falls into parts: stop, or learn from the largest one"""
+
+    device: str = "auto"
+    """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbours and neighbourhoods; the rest is the CPU's"""
 
     # The operator -----------------------------------------------------------------------------------------------
 
@@ -199,7 +203,8 @@ class SpectralICA(Method):
             raise InputError(
                 f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbours"
             )
-        near = neighbours(points.numpy(), min(most, n - 1))
+        device = usable(self.device)
+        near = neighbours(points.numpy(), min(most, n - 1), device)
         if self.on_disconnected == "largest":
             # Parts as a usual neighbourhood sees them: one large enough to reach a far clump would bridge the gap.
             whole = parts(near[:, : min(2 * least, near.shape[1] - 1) + 1]) == 0
@@ -208,8 +213,8 @@ class SpectralICA(Method):
                 return self._surveyed(points[torch.from_numpy(whole)], [*said, left], rng)
         judges = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
         share = min(1.0, max(JUDGING, 10 / (len(judges) - 1)))  # of few points more pairs: five for each point at least
-        kept = list(grams(points, near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
-        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], share), tuple(said))
+        kept = list(grams(points.to(device), near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
+        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], share), tuple(said), device)
 
     # Attempts ---------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ class Cloud(NamedTuple):
     judges: np.ndarray  # (j,): rows whose near pairs judge an embedding
     pairs: Pairs
     said: tuple[str, ...]  # how the points came about, in words
+    device: str = "cpu"  # where neighbourhoods are worked out
 
     def members(self, k: int) -> np.ndarray:
         """The k neighbours of each point, (n, k); one that is nobody's neighbour is made a member of its own."""
@@ -31,10 +32,11 @@ class Cloud(NamedTuple):
 
     def tangents(self, k: int, d: int) -> Tensor:
         """Local coordinates of the members of each neighbourhood, (n, k, d)."""
-        U = tangents(self.grams or grams(self.points, self.near[:, 1 : k + 1]), k, d)
+        points = self.points.to(self.device)
+        U = tangents(self.grams or grams(points, self.near[:, 1 : k + 1]), k, d)
         alone = self._alone(k)
         if len(alone):
-            U[torch.from_numpy(alone)] = tangents(grams(self.points, self.members(k)[alone]), k, d)
+            U[torch.from_numpy(alone).to(U.device)] = tangents(grams(points, self.members(k)[alone]), k, d)
         return U
 
     def _alone(self, k: int) -> np.ndarray:

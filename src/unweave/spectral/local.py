@@ -15,6 +15,8 @@ from torch import Tensor
 from ..data import in_parts
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
+MANY = 32 * BATCH  # and so many keep a GPU busy
+DEPENDENT = 1e-4  # of a column's length that is left after those before it
 ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
 
@@ -23,7 +25,7 @@ def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
 
     Differences are taken in double precision and used in single: distances between neighbours are small.
     """
-    for rows in in_parts(torch.from_numpy(near), BATCH):
+    for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else MANY):
         cloud = (points[rows] - points[rows[:, :1]]).float()
         yield cloud @ cloud.mT
 
@@ -47,12 +49,35 @@ def main_directions(gram: Tensor, d: int) -> Tensor:
     gram = gram / gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)[:, None, None]
     width = min(d + 2, gram.shape[1])
     start = torch.randn(1, gram.shape[1], width, generator=torch.Generator().manual_seed(0), dtype=gram.dtype)
-    Q = torch.linalg.qr(gram @ start)[0]
+    Q = orthonormal(gram @ start.to(gram.device))
     for _ in range(ROUNDS):
-        Q = torch.linalg.qr(gram @ (gram @ Q))[0]
+        Q = orthonormal(gram @ (gram @ Q))
     small = Q.mT @ (gram @ Q)  # (n, width, width)
     vectors = torch.linalg.eigh((small + small.mT) / 2)[1]
     return Q @ vectors[:, :, -d:].flip(2)
+
+
+def orthonormal(A: Tensor) -> Tensor:
+    """An orthonormal basis of the columns, each after those before it, (n, k, m) -> (n, k, m).
+
+    By Householder's method; on a GPU, whose library does that one matrix at a time, by Cholesky's factor of A'A, twice,
+    which is as good unless columns nearly depend on each other: those few are done the slow way.
+    """
+    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else by_cholesky(A)
+
+
+def by_cholesky(A: Tensor) -> Tensor:
+    """The same basis up to signs: Fukaya et al. (2014), CholeskyQR2, in double precision."""
+    Q = A.double()
+    Q = Q / Q.square().sum(1, keepdim=True).sqrt().clamp(min=torch.finfo(Q.dtype).tiny)
+    bad = torch.zeros(len(Q), dtype=torch.bool, device=Q.device)
+    for _ in range(2):
+        L, info = torch.linalg.cholesky_ex(Q.mT @ Q)
+        bad |= (info > 0) | (L.diagonal(dim1=1, dim2=2).amin(1) < DEPENDENT)
+        Q = torch.linalg.solve_triangular(L, Q.mT, upper=False).mT
+    if bool(bad.any()):
+        Q[bad] = torch.linalg.qr(A[bad].double())[0]
+    return Q.to(A.dtype)
 
 
 def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
@@ -67,9 +92,9 @@ def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     def rows(u: Tensor) -> Tensor:
         u = u.double()
         design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
-        return torch.linalg.qr(design)[0][:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
+        return orthonormal(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
 
-    B = _stacked(torch.cat([rows(u) for u in in_parts(U, BATCH)]), near)
+    B = _stacked(torch.cat([rows(u) for u in in_parts(U, BATCH if U.device.type == "cpu" else MANY)]), near)
     return (B.T @ B).tocsc()
 
 
@@ -77,7 +102,7 @@ def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
     n = len(U)
     # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
-    basis = [torch.linalg.qr(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double())[0] for u in in_parts(U, BATCH)]
+    basis = [orthonormal(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
     C = _stacked(torch.cat(basis).mT, near)
     times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighbourhoods that a point is in
     return (diags_array(times) - C.T @ C).tocsc()
@@ -88,4 +113,4 @@ def _stacked(rows: Tensor, near: np.ndarray) -> csr_matrix:
     n, r, k = rows.shape
     columns = np.repeat(near[:, None, :], r, 1).ravel().astype(np.int32)
     starts = np.arange(0, n * r * k + 1, k, dtype=np.int64 if n * r * k > 2**31 else np.int32)
-    return csr_matrix((rows.reshape(-1).numpy(), columns, starts), shape=(n * r, n))
+    return csr_matrix((rows.reshape(-1).cpu().numpy(), columns, starts), shape=(n * r, n))
