@@ -3,7 +3,7 @@
 python benchmarks/gpu.py                                      # the grid for the beta-VAE, three packs for all others
 python benchmarks/gpu.py --cases beta-vae --packs 64 128      # a part of it
 python benchmarks/gpu.py --warm                               # only compile, so that a second call finds all of it done
-python benchmarks/gpu.py --parts scores data                  # the metric suite for 64 codes; drawing and rendering
+python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
 
 Ratios are to a plain eager loop of the same method, one model, data on the device, measured in the same run. Inputs are
 drawn anew for every step. Medians of rounds. `stack` turns convolutions into products (unfold and bmm) of all models at
@@ -29,10 +29,12 @@ from torch import Generator
 
 from unweave import methods
 from unweave.data import Factor, FactorData, Table
-from unweave.datasets import DSprites, GaussianMixture, Shapes3D
+from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
 from unweave.engine import Engine, choose, precise
 from unweave.metrics import dci, factor_vae_score, irs, mcc, mig, modularity, sap, score_many
 from unweave.pack import Part
+from unweave.spectral.local import grams, hessian_operator, tangents
+from unweave.spectral.neighbours import neighbours
 from unweave.terminal import say, say_table
 from unweave.train import seeded
 
@@ -45,7 +47,7 @@ SUITE = (mig, sap, dci, irs, factor_vae_score, modularity, mcc)
 class Options:
     """Measurements on one GPU."""
 
-    parts: tuple[Literal["training", "data", "scores"], ...] = ("training", "data", "scores")
+    parts: tuple[Literal["training", "data", "scores", "spectral"], ...] = ("training", "data", "scores", "spectral")
     """what to measure"""
     cases: tuple[str, ...] = ()
     """methods whose names contain one of these; all unless you say which"""
@@ -59,6 +61,8 @@ class Options:
     """repetitions, of which the median is taken"""
     steps: int = 20
     """steps in each"""
+    points: tuple[int, ...] = (3_000, 30_000, 100_000)
+    """for HLLE + ICA"""
     budget: float = 1e9
     """seconds after which nothing new is begun"""
     warm: bool = False
@@ -246,6 +250,30 @@ def scoring(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
     keep({"case": "encoding 10,000 images of 64 x 64", "seconds": round(time.perf_counter() - start, 2)})
 
 
+def spectral(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
+    """HLLE + ICA of flat sheets, all points solved for: neighbours, the operator, and the whole of it; CPU and GPU."""
+    for n in options.points:
+        x = FlatSheet(dimensions=2, points=n).load()
+        points = x.render(x.sources).double()
+        for device in dict.fromkeys(("cpu", options.device)):
+            wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+            neighbours(points[:100].numpy(), 15, device)  # libraries wake up
+            times = [time.perf_counter()]
+            near = neighbours(points.numpy(), 15, device)
+            wait()
+            times.append(time.perf_counter())
+            U = tangents(grams(points.to(device), near[:, 1:]), 15, 2)
+            hessian_operator(U, near[:, 1:])
+            wait()
+            times.append(time.perf_counter())
+            method = methods.HessianICA(latent_dim=2, n_neighbors=15, landmarks=0, device=device)
+            found = mcc(x.sources, method.fit(points.numpy()).codes_)
+            times.append(time.perf_counter())
+            a, b, c = np.diff(times).round(2).tolist()
+            taken = {"neighbours": a, "operator": b, "all": c, "mcc": float(found)}
+            keep({"case": f"HLLE + ICA, {n:,} points", "how": device} | taken)
+
+
 def main(options: Options) -> None:
     """Measure, print, keep."""
     on_gpu = options.device == "cuda"
@@ -260,7 +288,7 @@ def main(options: Options) -> None:
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(where | {"rows": rows}, indent=1) + "\n")
 
-    makers = {"training": training, "data": rendering, "scores": scoring}
+    makers = {"training": training, "data": rendering, "scores": scoring, "spectral": spectral}
     for part in options.parts:
         if part == "training" or not options.warm:
             makers[part](options, keep)
