@@ -1,0 +1,20 @@
+"""Which regulariser takes dSprites apart, and at which strength?
+
+beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones; five seeds each, 30,000 steps.
+
+unweave study run benchmarks/study.py --out runs/dsprites    # a GPU; start it two or three times, and they share the work
+unweave report runs/dsprites --out docs/dsprites.html
+"""
+
+import unweave
+from unweave.datasets import DSprites
+from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
+
+shared = {"steps": 30_000, "precision": "bf16"}
+seeds = range(5)
+runs = [
+    *unweave.sweep(DSprites(), BetaVAE(**shared), beta=[1, 2, 4, 6, 8, 16], seed=seeds),
+    *unweave.sweep(DSprites(), FactorVAE(gamma=10.0, **shared), seed=seeds),
+    *unweave.sweep(DSprites(), BetaTCVAE(beta=6.0, **shared), seed=seeds),
+]
+metrics = ["mig", "dci", "sap", "mcc", "factor-vae-score", "modularity"]
