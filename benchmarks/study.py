@@ -2,7 +2,7 @@
 
 beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones; five seeds each, 30,000 steps.
 
-unweave study run benchmarks/study.py --out runs/dsprites    # a GPU; start it two or three times, and they share the work
+unweave study run benchmarks/study.py --out runs/dsprites  # start it twice or thrice: they share the work
 unweave report runs/dsprites --out docs/dsprites.html
 """
 
