@@ -13,7 +13,6 @@ eight images each, 20 epochs; of its learning rate of 0.03 we take a hundredth, 
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from unweave.figures.flows import MOST_VARIABLES, centres, spectra, styles, vari
 from unweave.figures.style import save
 from unweave.findings import Claim, Findings, Number, drawn
 from unweave.methods import GIN, SelfSupervisedGIN
+from unweave.perform import fit_once
 from unweave.storage import read_json, write_json
 from unweave.terminal import say
 
@@ -122,7 +122,8 @@ def findings(options: Options, part: str) -> Findings:
     names += ["spectrum.png"] * spectrum + ["samples-full.png", "samples-reduced.png"] * (part == "figure-9")
     figures = drawn(out / name for name in names)
     if not spectrum:
-        return Findings(figures=figures)
+        missing = tuple(name for name in names if not (out / name).is_file()) if figures else ()
+        return Findings(figures=figures, missing=missing)
     count, wanted = read_json(out / "numbers.json")["informative"], 22 if options.method == "labels" else 20
     knee = Claim("the spectrum falls off after about twenty of 784 variables", wanted / 2 <= count <= 2 * wanted)
     return Findings((Number("informative variables", [count], wanted),), (knee,), figures)
@@ -135,7 +136,7 @@ def main(options: Options) -> None:
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    model = method(options, len(train)).fit(train)
+    model = fit_once(method(options, len(train)), train, out / "model")
     seconds = time.perf_counter() - start
     x, c = test.collect(10_000, torch.Generator().manual_seed(0))
     images, labels = x.float().numpy(), c[:, 0].long().numpy()
@@ -148,8 +149,6 @@ def main(options: Options) -> None:
     if isinstance(model, GIN):
         numbers["bits per dimension"] = bits(model, images, labels)
     write_json(out / "numbers.json", numbers)
-    shutil.rmtree(out / "model", ignore_errors=True)  # numbers, figures and model are of one training
-    model.save(out / "model")
     for name in ("steps", "seconds", "informative", "confidence", "bits per dimension"):
         say(f"{name}: {numbers.get(name, '-')}")
     say("\n".join(model.diagnosis_))

@@ -25,6 +25,7 @@ from unweave.figures.traversal import grid, reconstructions
 from unweave.findings import Findings, drawn
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.neural import Neural
+from unweave.perform import fit_once
 from unweave.terminal import say, say_table
 
 NEAREST = 3
@@ -84,9 +85,10 @@ def main(options: Options) -> None:
     x, kind = data.x.float().div(255 if data.x.dtype == torch.uint8 else 1).numpy(), data.c[:, 0].numpy()
     queries = np.random.default_rng(options.seed).permutation(len(x))[: options.queries]
     lines = []
-    for name, method in methods(options).items():
-        say(f"{name}: {method.steps:,} steps")
-        z = method.fit(data).transform(x)
+    for name, made in methods(options).items():
+        say(f"{name}: {made.steps:,} steps")
+        method = fit_once(made, data, options.out / f"model-{name.lower()}")
+        z = method.transform(x)
         groups = method.groups()
         rows = [(f"query {i + 1}", x[[q]]) for i, q in enumerate(queries)]
         for k, own in enumerate(groups):

@@ -93,6 +93,7 @@ def findings(options: Options, part: str) -> Findings:
         Claim(
             "as a share of what exchanges change, by a linear translator, it does so",
             bool(rank["translation, linear, relative"] > 0.3),
+            own=True,
         ),
     )
     return Findings(claims=claims, figures=drawn([place(options) / "figure-3.png"]))

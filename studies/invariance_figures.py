@@ -27,6 +27,7 @@ from unweave.figures.traversal import grid
 from unweave.findings import Findings, drawn
 from unweave.functional import Normal
 from unweave.methods import SwapContrast
+from unweave.perform import fit_once
 from unweave.supervision import pairs
 from unweave.terminal import say
 
@@ -56,7 +57,7 @@ def trained(data: Unseen, options: Options) -> SwapContrast:
     widths = (16, 32, 32) if small else (32, 64, 128)
     say(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
-    return method.fit(data)
+    return fit_once(method, data.load(), options.out / f"model-{data.of}{'-small' * small}")
 
 
 def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:

@@ -31,7 +31,7 @@ from unweave.data import Factor, in_parts
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
 from unweave.errors import InputError
-from unweave.findings import Claim, Findings, Number
+from unweave.findings import Claim, Findings, Number, ahead
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.neural import Neural
@@ -217,7 +217,7 @@ def findings(options: Options, part: str) -> Findings:
     """The numbers of Tables 1, 2 and 5, and who is best in the worst group."""
     path = place(options) / "scores.csv"
     if not path.is_file():
-        return Findings()
+        return Findings(missing=(options.data,))
     rows, scheme = pd.read_csv(path), part == "table-5"
     if part != "table-5":
         rows = rows[~rows["method"].str.startswith(f"{OURS}, ")]
@@ -225,20 +225,23 @@ def findings(options: Options, part: str) -> Findings:
         rows = rows[rows["method"].str.startswith(OURS)]
     turned = "angle" in NEW[options.data]
     rows = rows[rows["angle"].isin([65.0] if scheme else [-75.0, -65.0, 65.0, 75.0])] if turned else rows
-    numbers, claims = [], []
+    numbers: list[Number] = []
+    claims: tuple[Claim, ...] = ()
     for angle, at in rows.fillna({"angle": 0.0}).groupby("angle", sort=False):
         told = f" at {angle:+g} degrees" if turned else f" on {options.data}"
         for name, group in at.groupby("method", sort=False):
             paper = TURNED.get(str(name), {}).get(float(str(angle))) if turned else PAPER[options.data].get(str(name))
             for theirs, column in zip(paper or (), ("average", "worst"), strict=False):
                 numbers.append(Number(f"{name}{told}, {column}", group[column].tolist(), theirs))
-        worst = at.groupby("method")["worst"].mean()
-        claims += [
-            Claim(f"ours is ahead of {name} in the worst group{told}", bool(worst[OURS] > worst[name]))
-            for name in worst.index
-            if name != OURS
-        ]
-    return Findings(tuple(numbers), tuple(claims))
+        worst = {str(name): group["worst"].tolist() for name, group in at.groupby("method")}
+        for name in worst:
+            if name != OURS:
+                claims += ahead(f"ours is ahead of {name} in the worst group{told}", worst, OURS, [name])
+    wanted = TURNED if turned else PAPER[options.data]
+    asked = [name for name in wanted if name.startswith(OURS) or not scheme]
+    asked = [name for name in asked if scheme or ", " not in name]
+    missing = [f"{name} on {options.data}" for name in asked if name not in set(rows["method"])]
+    return Findings(tuple(numbers), tuple(claims), missing=tuple(missing))
 
 
 def main(options: Options) -> None:

@@ -79,7 +79,9 @@ def findings(options: Options, part: str) -> Findings:
         return Findings()
     rows = pd.read_csv(path)
     share = {str(name): (group["mcc"] > FOUND).mean() for name, group in rows.groupby("setting")}
-    both, one, noisy = (share.get(name, 0.0) for name in (BOTH, ALONE, NOISY))
+    if not {BOTH, ALONE, NOISY} <= set(share):
+        return Findings()
+    both, one, noisy = (float(share[name]) for name in (BOTH, ALONE, NOISY))
     claims = (
         Claim("both sources are found when both are augmented", both > 0.5),
         Claim("with one of them, the other is found too, in some trials", one > 0),

@@ -5,11 +5,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from unweave import InputError
 from unweave.cli_paper import paper
-from unweave.findings import Claim, Findings, Number, together
+from unweave.findings import Claim, Findings, Number, ahead, together
 from unweave.papers import find, findings, items, module, options, page, stored, studies
 
 ITEMS = items()
@@ -48,21 +49,52 @@ def test_every_study_takes_its_options_and_tells_what_it_found(name, tmp_path):
 
 
 def test_verdicts_are_by_claims():
-    yes, no = Claim("a", True), Claim("b", False)
-    assert Findings(claims=(yes, yes)).verdict() == "reproduced"
+    yes, no, half, own = Claim("a", True), Claim("b", False), Claim("c", None), Claim("d", False, own=True)
+    assert Findings(claims=(yes, yes, own)).verdict() == "reproduced"
+    assert Findings(claims=(yes, half)).verdict() == "reproduced, 1 of 2 claims in the means only"
     assert Findings(claims=(yes, no)).verdict() == "partly: 1 of 2 claims"
+    assert Findings(claims=(half, no)).verdict() == "partly: 0 of 2 claims, 1 in the means only"
     assert Findings(claims=(no,), figures=(Path("a.png"),)).verdict() == "not reproduced"
+    assert Findings(claims=(yes,), missing=("b", "c")).verdict() == "reproduced; 2 parts not run"
     assert Findings(figures=(Path("a.png"),)).verdict() == "drawn"
-    assert Findings().verdict() == "not run"
+    assert Findings(missing=("b",)).verdict() == "not run"
     assert together([Findings(claims=(yes,)), Findings(claims=(no,))]).claims == (yes, no)
+
+
+def test_a_lead_is_one_where_runs_agree():
+    scores = {"ours": [0.9, 0.91, 0.92], "near": [0.7, 0.95, 0.9], "far": [0.1, 0.12, 0.11], "above": [1.0, 1.0, 1.0]}
+    held = {name: ahead("", scores, "ours", [name])[0].holds for name in ("near", "far", "above")}
+    assert held == {"near": None, "far": True, "above": False}
+    assert ahead("", scores, "ours", ["far", "above"])[0].holds is False
+    assert (
+        ahead("", scores, "ours", [])
+        == ahead("", scores, "ours", ["not run"])
+        == ahead("", scores, "us", ["far"])
+        == ()
+    )
+    assert ahead("", {"a": [0.5], "b": [0.4]}, "a", ["b"])[0].holds is None, "one run is no proof"
 
 
 def test_how_far_numbers_are():
     near, below, many = Number("a", [0.5, 0.6], 0.56), Number("b", [0.2], 0.7), Number("c", [15], 22)
     assert near.off == pytest.approx(-0.01) and below.off == pytest.approx(-0.5)
     assert many.off == pytest.approx(-7 / 22), "a count is taken as a share"
-    assert Findings((near, below, many)).distance().startswith("1 of 3 numbers within 0.05; half of ours are -0.32")
+    assert Findings((near, below, many)).distance() == "1 of 3 numbers within 0.05; half of them are more than 0.32 off"
     assert Findings().distance() == ""
+
+
+@pytest.mark.parametrize("name", ["intervention/table-1", "swap-contrast/table-1", "swap-contrast/table-3"])
+def test_a_table_of_some_methods_claims_nothing_of_others(name, tmp_path):
+    item = ITEMS[name]
+    for each in options(item, "full", tmp_path):
+        place = module(item).place(each)
+        kept = stored() / place.relative_to(tmp_path) / "scores.csv"
+        if kept.is_file():
+            rows = pd.read_csv(kept)
+            place.mkdir(parents=True)
+            rows[rows.iloc[:, 0] == rows.iloc[0, 0]].to_csv(place / "scores.csv", index=False)  # one method alone
+    found = findings(item, tmp_path)
+    assert not found.claims and found.missing
 
 
 def test_the_page_is_what_the_results_say():
@@ -84,6 +116,8 @@ def test_names_that_are_none_are_refused():
         paper(["run", "gin/figure-1"])
     with pytest.raises(InputError, match="no paper named 'hle-ica'; did you mean 'hlle-ica'"):
         paper(["list", "hle-ica"])
+    with pytest.raises(InputError, match="name"):
+        paper(["run", "--seeds", "5"])
     with pytest.raises(InputError, match="no action"):
         paper(["runs"])
     with pytest.raises(InputError, match=r"\.md"):
@@ -96,9 +130,13 @@ def test_one_is_run_by_its_name_and_judged(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "does not hold: 10,000 points are too few" in told, "soft mixing leaves little to be found"
     assert "gin/figure-7, small scale: not reproduced" in told and "says little about the paper" in told
+    paper(["run", *flags, "gin/figure-6", "--scale", "small", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["claims"][0]["claim"].startswith("GIN finds both sources")
     paper(["list", "gin", "--out", str(tmp_path), "--json"])
     states = {row["name"]: row["state"] for row in json.loads(capsys.readouterr().out)}
-    assert states["gin/figure-7"] == "not reproduced" and states["gin/figure-2"] == "not run"
+    assert states["gin/figure-7"] == "not reproduced", "another item leaves it"
+    assert states["gin/figure-6"] != "not run" and states["gin/figure-8"] == "not run"
     assert states["gin/table-1"] == "nothing to run"
 
 

@@ -17,7 +17,7 @@ from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.metrics import mcc
 from unweave.perform import perform
 from unweave.report import summary
-from unweave.run import read_run
+from unweave.run import find_runs, read_run
 from unweave.scoring import plus_minus
 from unweave.settings import best_of, decisive
 
@@ -54,7 +54,7 @@ def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
         assert run.env["data"]["sha256"][:12] in text
     # Three methods with three figures each, what two of them decode, the spread; four runs are too few for more.
     assert text.count("<figure>") == 12
-    assert "<h3>linear-ica</h3>" in text and "The best of 2 runs, seed" in text
+    assert "<h3>linear-ica</h3>" in text and "The best run of linear-ica, seed" in text
     pair = [run.scores["mcc"] for run in done[1:3]]
     assert plus_minus(pair).replace("+-", "±") in text, "runs that differ in their seed alone are one setting"
     rows = [text.index(f"<tr><td>{name}</td><td>") for name in ("hessian-ica", "linear-ica", "pca")]
@@ -72,7 +72,8 @@ def test_chance_is_what_shuffled_codes_score(runs, text):
 def test_scores_that_want_to_be_small_are_best_when_small():
     assert best_of("translation-difficulty.relative", [0.9, 0.2]) == 0.2
     assert best_of("mcc", [0.9, 0.2]) == 0.9
-    assert best_of("mine", [0.9, 0.2]) == 0.9
+    assert best_of("mine", [0.9, 0.2]) is None, "nobody knows"
+    assert best_of("factor-vae-score.active", [3.0, 5.0]) is None, "a count is neither good nor bad"
     assert decisive(["local-isometry", "mig", "sap[r2]"]) == "mig"
     assert decisive(["sap[r2]", "mcc"]) == "mcc"
     assert decisive([]) is None
@@ -112,6 +113,11 @@ def test_names_from_files_cannot_inject_markup(tmp_path):
 def test_a_page_that_cannot_be_written_is_refused(runs, tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         write_report([runs], tmp_path)
+
+
+def test_a_copy_of_a_run_counts_once(runs, text, tmp_path):
+    shutil.copytree(runs, tmp_path / "copy")
+    assert write_report([runs, tmp_path / "copy"], tmp_path / "p.html").read_text() == text
 
 
 # A study --------------------------------------------------------------------------------------------------------
@@ -158,6 +164,25 @@ def test_a_study_that_is_not_finished_says_so(page, tmp_path):
     place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
     shutil.rmtree(next(run for run in sorted(place.iterdir()) if (run / "history.parquet").is_file()))
     assert "6 of 8 runs done, 1 failed, 1 not run yet" in write_report([place], tmp_path / "p.html").read_text()
+
+
+def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_path):
+    place = shutil.copytree(page.parent / "runs", tmp_path / "all" / "runs")
+    perform(Run(DATA, PCA()), place / "another", SCORERS)
+    text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
+    assert "<h1>Is it beta?</h1>" in text and "What failed" in text
+    assert "1 run here that the study file does not ask for any more" in text
+
+
+def test_a_study_in_which_all_failed_has_its_page(page, tmp_path):
+    place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
+    for run in find_runs([place]):
+        shutil.rmtree(run)
+    text = write_report([place], tmp_path / "p.html").read_text()
+    assert "0 of 8 runs done, 1 failed, 7 not run yet" in text and "latent_dim=1000" in text
+    with pytest.raises(InputError, match="holds no runs"):
+        (tmp_path / "empty").mkdir()
+        write_report([tmp_path / "empty"], tmp_path / "p.html")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
@@ -208,7 +233,7 @@ class TestInABrowser:
         script = """
         const input = document.querySelector(".filter input"), table = document.querySelector("table.runs");
         const found = {};
-        for (const text of ["", "pca", "beta=4", "beta>=4 seed=1", "mcc>2", "BETA-VAE seed=0", "nothing"]) {
+        for (const text of ["", "pca", "beta=4", "beta >= 4 SEED=1", "mcc>2", "BETA-VAE seed=0", "nothing"]) {
           input.value = text; input.dispatchEvent(new Event("input"));
           found[text] = [[...table.tBodies[0].rows].filter(row => !row.hidden).length,
                          document.querySelector(".count").textContent];
@@ -220,7 +245,7 @@ class TestInABrowser:
             "": 7,
             "pca": 1,
             "beta=4": 2,
-            "beta>=4 seed=1": 2,
+            "beta >= 4 SEED=1": 2,
             "mcc>2": 0,
             "BETA-VAE seed=0": 3,
             "nothing": 0,

@@ -393,3 +393,15 @@ def test_a_run_that_cannot_be_scored_costs_no_other(tmp_path, monkeypatch):
     with pytest.warns(RuntimeWarning, match="no codes today"):
         found = execute(runs, tmp_path, metrics=["mcc"])
     assert found["seed"].tolist() == [0, 2]
+
+
+def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_path, monkeypatch):
+    def broken(*args, **kwargs):
+        raise OSError("no processes today")
+
+    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
+    monkeypatch.setattr(unweave.perform, "Parallel", broken)
+    runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
+    with pytest.warns(RuntimeWarning, match="one does it"):
+        found = execute(runs, tmp_path, metrics=["mcc"])
+    assert found["mcc"].notna().sum() == 3

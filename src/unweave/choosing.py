@@ -41,7 +41,7 @@ def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
     found = {}
     for name in table:
         both = table[name].notna() & ~np.isnan(trust)
-        good = 1.0 if best_of(str(name), (0.0, 1.0)) else -1.0
+        good = 1.0 if best_of(str(name), (0.0, 1.0)) != 0 else -1.0
         if both.sum() >= 3 and table[name][both].nunique() > 1 and len(set(trust[both])) > 1:
             found[str(name)] = good * float(spearmanr(table[name][both], trust[both]).statistic)
     return found

@@ -78,16 +78,15 @@ def paper(args: list[str]) -> None:
 def list_(args: list[str]) -> None:
     """every table and figure with its state"""
     options = parsed(List, prog="unweave paper list", args=args)
-    from .papers import PAPERS, findings, items, stored
+    from .papers import PAPERS, items, state, stored
 
     if options.paper and options.paper not in PAPERS:
         raise unknown("paper", options.paper, PAPERS)
     rows = []
     for name, item in items().items():
         if name.startswith(options.paper):
-            found = findings(item, options.out or stored())
-            state = found.verdict() if item.study else "nothing to run"
-            rows.append({"name": name, "shows": item.what, "state": state, "in the place of": item.data})
+            became = state(item, options.out or stored())
+            rows.append({"name": name, "shows": item.what, "state": became, "in the place of": item.data})
     if options.json:
         return say_json(rows)
     return say_table(list(rows[0]), [list(row.values()) for row in rows], "tables and figures of the papers")
@@ -95,19 +94,21 @@ def list_(args: list[str]) -> None:
 
 def run(args: list[str]) -> None:
     """run the study of one, print the paper's numbers beside ours, and a verdict"""
-    if "-h" in args or "--help" in args:
-        parsed(Run, prog="unweave paper run", args=args)
-    options, rest = tyro.cli(Run, prog="unweave paper run", args=args, return_unknown_args=True)
-    from .papers import find, module, perform
+    from .papers import find, items, module, perform
     from .papers import options as options_of
 
+    named = [arg for arg in args if arg in items()][:1]  # wherever it stands among the flags
+    rest = list(args)
+    for name in named:
+        rest.remove(name)
+    options, rest = parsed(Run, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
     item = find(options.name)
     kind = module(item).Options
     if options.options:
         return parsed(kind, prog=f"unweave paper run {item.name}", args=["--help"])
     chosen = options_of(item, options.scale, options.out or Path("papers") / options.scale)
     chosen = [parsed(kind, prog=f"unweave paper run {item.name}", args=rest, default=each) for each in chosen]
-    found = perform(item, chosen)
+    found = perform(item, chosen, quiet=options.json)
     if options.json:
         return say_json(_told(item, found))
     return show(item, found, options.scale)
@@ -121,13 +122,17 @@ def show(item: Any, found: Any, scale: str) -> None:
     if lines:
         say_table(["", "runs", "ours", "paper", "off"], lines, f"{item.name}: mean and 95 % interval")
     for claim in found.claims:
-        say(f"{'holds' if claim.holds else 'does not hold'}: {claim.text}")
+        say(claim.told())
+    for note in found.notes:
+        say(f"note: {note}")
+    if found.missing:
+        say(f"not run: {', '.join(found.missing)}")
     for figure in found.figures:
         say(f"drawn: {figure}")
     far = found.distance()
     say(f"{item.name}, {scale} scale: {found.verdict()}" + (f" ({far})" if far else ""))
     if item.data:
-        say(f"Data: {item.data}.")
+        say(f"In the place of data of the paper: {item.data}.")
     if scale == "small":
         say("The small scale shows that it runs; what it finds says little about the paper.")
 
@@ -148,4 +153,5 @@ def _told(item: Any, found: Any) -> dict[str, Any]:
     numbers = [{"name": n.name, "ours": list(n.ours), "paper": n.paper} for n in found.numbers]
     claims = [{"claim": c.text, "holds": c.holds} for c in found.claims]
     head = {"name": item.name, "verdict": found.verdict(), "in the place of": item.data}
-    return head | {"numbers": numbers, "claims": claims, "figures": [str(path) for path in found.figures]}
+    more = {"figures": [str(path) for path in found.figures], "missing": found.missing, "notes": found.notes}
+    return head | {"numbers": numbers, "claims": claims} | more

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import ttest_ind
 
 CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
+SURE = 0.05  # how likely a lead may be by chance alone (Welch's test) and still be called one
 
 
 class Number(NamedTuple):
@@ -25,10 +28,17 @@ class Number(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What the paper says, and whether it is so here."""
+    """What is said, and whether it is so here; None: in the means, but runs differ too much to be sure."""
 
     text: str
-    holds: bool
+    holds: bool | None
+    own: bool = False
+    """ours, not the paper's: it has no part in the verdict"""
+
+    def told(self) -> str:
+        """In a line."""
+        state = {True: "holds", False: "does not hold", None: "holds in the means only"}[self.holds]
+        return f"{state}: {self.text}" + (" (our own claim)" if self.own else "")
 
 
 class Findings(NamedTuple):
@@ -37,21 +47,56 @@ class Findings(NamedTuple):
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
     figures: tuple[Path, ...] = ()
+    missing: tuple[str, ...] = ()
+    """what the paper has and was not run"""
+    notes: tuple[str, ...] = ()
+    """what a reader should know besides"""
 
     def verdict(self) -> str:
         """Reproduced, not, or partly; by the claims, since numbers depend on data and time that we do not have."""
-        held, said = sum(claim.holds for claim in self.claims), len(self.claims)
-        if not said:
-            return "drawn" if self.figures else "not run"
-        return "reproduced" if held == said else f"partly: {held} of {said} claims" if held else "not reproduced"
+        theirs = [claim.holds for claim in self.claims if not claim.own]
+        state = _state(theirs) if theirs else "drawn" if self.figures else "not run"
+        return state + (f"; {len(self.missing)} parts not run" if self.missing and state != "not run" else "")
 
     def distance(self) -> str:
         """How far our numbers are from the paper's, in words."""
         if not self.numbers:
             return ""
-        off = np.array([number.off for number in self.numbers])
-        close = int((np.abs(off) <= CLOSE).sum())
-        return f"{close} of {len(off)} numbers within {CLOSE}; half of ours are {np.median(off):+.2f} off or higher"
+        off = np.abs([number.off for number in self.numbers])
+        close = int((off <= CLOSE).sum())
+        return f"{close} of {len(off)} numbers within {CLOSE}; half of them are more than {np.median(off):.2f} off"
+
+
+def _state(claims: Sequence[bool | None]) -> str:
+    held, half = claims.count(True), claims.count(None)
+    if held == len(claims):
+        return "reproduced"
+    if held + half == len(claims):
+        return f"reproduced, {half} of {len(claims)} claims in the means only"
+    told = f"partly: {held} of {len(claims)} claims" + (f", {half} in the means only" if half else "")
+    return told if held + half else "not reproduced"
+
+
+def ahead(text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str]) -> tuple[Claim, ...]:
+    """The claim that ours has a better mean than each of the others; none where one of them was not run."""
+    rivals = list(others)
+    if not rivals or not all(len(scores.get(name, ())) for name in (ours, *rivals)):
+        return ()
+    lead = [float(np.mean(scores[ours]) - np.mean(scores[name])) for name in rivals]
+    if min(lead) <= 0:
+        return (Claim(text, False),)
+    several = all(len(scores[name]) > 1 for name in (ours, *rivals))
+    sure = several and all(_chance(scores[ours], scores[name]) < SURE for name in rivals)
+    return (Claim(text, True if sure else None),)
+
+
+def _chance(a: Sequence[float], b: Sequence[float]) -> float:
+    """How likely so large a lead of a over b is by chance; runs that are all the same leave none."""
+    if np.ptp(a) == 0 == np.ptp(b):
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # runs that are nearly the same
+        return float(ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
 
 
 def drawn(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -62,6 +107,12 @@ def drawn(paths: Iterable[Path]) -> tuple[Path, ...]:
 def together(found: Iterable[Findings]) -> Findings:
     """What several parts of a table found, as one."""
     whole = Findings()
-    for numbers, claims, figures in found:
-        whole = Findings(whole.numbers + numbers, whole.claims + claims, whole.figures + figures)
+    for part in found:
+        whole = Findings(
+            whole.numbers + part.numbers,
+            whole.claims + part.claims,
+            whole.figures + part.figures,
+            whole.missing + part.missing,
+            whole.notes + part.notes,
+        )
     return whole

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +45,7 @@ class Item(NamedTuple):
 FACES = "faces of a small StyleGAN and sprites, in the place of eight manifolds of StyleGAN2"
 DIGITS = "MNIST, where the paper has EMNIST"
 SHAPES = "3DShapes, made again"
+OWN = "colours of our own choice; 3DShapes, made again"
 GIN_SMALL = {"datasets": 2, "seeds": 2, "steps": 400}
 DRAWING = "a drawing of the idea: nothing to run"
 
@@ -100,9 +103,13 @@ def _intervention() -> Iterator[Item]:
     few = {"only": ("FactorVAE", "intervention"), "seeds": 1}
     yield Item("figure-1", DRAWING)
     yield Item("figure-2", DRAWING)
-    yield Item("figure-3", "rank correlation of metrics over FactorVAE runs", "intervention_metric", small=small)
+    sprites = "dSprites, rendered again"
+    ranks = "rank correlation of metrics over FactorVAE runs"
+    yield Item("figure-3", ranks, "intervention_metric", small=small, data=sprites)
     tables: dict[str, Any] = {"study": "intervention_tables", "small": small | few}
-    yield Item("table-1", "dSprites, independent and correlated factors", runs=({"table": "dsprites"},), **tables)
+    yield Item(
+        "table-1", "dSprites, independent and correlated factors", runs=({"table": "dsprites"},), data=sprites, **tables
+    )
     yield Item("table-2", "3DShapes, likewise", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
     yield Item("table-3", "coloured MNIST, likewise", runs=({"table": "cmnist"},), **tables)
     yield Item("figure-4", "importance matrices and traversals", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
@@ -119,7 +126,11 @@ def _swap_contrast() -> Iterator[Item]:
         yield Item(f"figure-{k + 1}", DRAWING)
     digits = {"data": "colored-mnist"}, {"data": "rotation-colored-mnist"}
     few = small | {"only": ("CNN", "swap and contrast"), "seeds": 1}
-    tables: dict[str, Any] = {"study": "invariance_tables", "small": few, "data": "colours of our own choice"}
+    tables: dict[str, Any] = {
+        "study": "invariance_tables",
+        "small": few,
+        "data": "colours of our own choice; 3DShapes, made again",
+    }
     every = (digits[0], {"data": "shapes3d"})
     yield Item("table-1", "accuracy on unseen nuisances (MPI3D where its file is: study by hand)", runs=every, **tables)
     yield Item("table-2", "the same on turned digits", runs=digits[1:], **tables)
@@ -188,6 +199,15 @@ def options(item: Item, scale: Scale, out: Path | None = None) -> list[Any]:
     return found
 
 
+def state(item: Item, out: Path) -> str:
+    """A verdict, from full scale where that was run, else from the small one."""
+    if not item.study:
+        return "nothing to run"
+    full = findings(item, out).verdict()
+    small = findings(item, out, "small").verdict() if full == "not run" else full
+    return full if small in (full, "not run") else f"small scale alone: {small}"
+
+
 def findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
     """What the stored results of an item say; nothing where there are none."""
     if not item.study:
@@ -196,11 +216,12 @@ def findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
     return together(study.findings(each, part) for each in options(item, scale, out))
 
 
-def perform(item: Item, chosen: list[Any]) -> Findings:
-    """Run the study of an item; what is done already is not repeated."""
+def perform(item: Item, chosen: list[Any], *, quiet: bool = False) -> Findings:
+    """Run the study of an item; what is done already is not repeated. Quiet: what it prints goes with the progress."""
     study, part = module(item), item.name.partition("/")[2]
-    for each in chosen:
-        study.main(each)
+    with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
+        for each in chosen:
+            study.main(each)
     return together(study.findings(each, part) for each in chosen)
 
 
@@ -235,8 +256,7 @@ def page(out: Path) -> str:
             if not name.startswith(f"{paper}/"):
                 continue
             found = findings(item, out)
-            state = found.verdict() if item.study else "nothing to run"
-            parts.append(f"| {name} | {item.what} | {state} | {item.data} |")
+            parts.append(f"| {name} | {item.what} | {state(item, out)} | {item.data} |")
             details += _details(name, found)
         parts += details
     return "\n".join(parts) + "\n"
@@ -246,7 +266,9 @@ def _details(name: str, found: Findings) -> list[str]:
     """Claims and numbers of one item."""
     if not found.claims:
         return []
-    lines = [f"\n### {name}\n", *(f"- {'holds' if c.holds else '**does not hold**'}: {c.text}" for c in found.claims)]
+    lines = [f"\n### {name}\n", *(f"- {c.told()}" for c in found.claims), *(f"- note: {text}" for text in found.notes)]
+    if found.missing:
+        lines.append(f"- not run: {', '.join(found.missing)}")
     if found.numbers:
         lines += [f"\n{found.distance()}.\n", "| | runs | ours | paper |", "|---|---|---|---|"]
         lines += [f"| {n.name} | {len(n.ours)} | {plus_minus(n.ours)} | {n.paper:g} |" for n in found.numbers]

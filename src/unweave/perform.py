@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from sklearn.utils.parallel import Parallel, delayed
@@ -34,6 +36,7 @@ EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws t
 
 PATIENT = 2.0  # seconds of scoring a pack after which other processors are asked to help
 
+M = TypeVar("M", bound=Method)
 Notify = Callable[[str], None]
 Errors = dict[str, Exception]
 """what went wrong, by the key of the run"""
@@ -46,6 +49,8 @@ class How(NamedTuple):
     evaluated: int = EVALUATED
     """observations to score on"""
     notify: Notify = lambda text: None
+    jobs: int = -1
+    """processes that score a pack; -1: all processors"""
     head: str = ""
     """what stands before everything that is said: how far the study is"""
 
@@ -162,8 +167,33 @@ def _scored(
     how.say(f"{rest[0].title()}: scoring {len(rest)} more, several at once")
     every = [_codes(run, judged) for run in rest]
     able = [run.method if "decoder" in asked else None for run in rest]
-    jobs = (delayed(_measured)(method, z, told, quiet=True) for method, z in zip(able, every, strict=True))
-    yield from zip(rest, every, Parallel(n_jobs=-1, return_as="generator")(jobs), strict=True)
+    jobs = (delayed(_elsewhere)(os.getpid(), method, z, told) for method, z in zip(able, every, strict=True))
+    found: list[tuple[Any, list[str]]] = []
+    try:
+        found += Parallel(n_jobs=how.jobs)(jobs)
+    except Exception as error:  # a process was killed, or a metric cannot be sent to one: it can be done here
+        text = f"scores could not be computed by several processes ({type(error).__name__}): one does it"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        found = [(_measured(run.method, z, told), []) for run, z in zip(rest, every, strict=True)]
+    for run, z, (scores, said) in zip(rest, every, found, strict=True):
+        for text in said:
+            warnings.warn(f"{run.key}: {text}", stacklevel=2)
+        yield run, z, scores
+
+
+def _elsewhere(parent: int, method: Method | None, codes: Any, told: Any) -> tuple[Any, list[str]]:
+    """Scores, and what was warned of, from a process that ends with the one that asked."""
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        return _measured(method, codes, told), sorted({str(w.message) for w in caught if w.category is UserWarning})
+
+
+def _watch(parent: int) -> None:
+    """A killed process cannot tell its helpers to stop."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _codes(run: Run, judged: Judged) -> Any:
@@ -174,10 +204,8 @@ def _codes(run: Run, judged: Judged) -> Any:
         return error
 
 
-def _measured(
-    method: Method | None, codes: Any, told: Any, *, quiet: bool = False
-) -> dict[str, float | None] | Exception:
-    """Every score of some codes, or what went wrong; quiet, where the first run of the pack has warned already.
+def _measured(method: Method | None, codes: Any, told: Any) -> dict[str, float | None] | Exception:
+    """Every score of some codes, or what went wrong.
 
     Runs of a pack are scored by one thread each, wherever it is done, so that it makes no difference where.
     """
@@ -186,15 +214,25 @@ def _measured(
     x, c, factors, scorers, threads = told
     before = torch.get_num_threads()
     try:
-        with threadpool_limits(threads), warnings.catch_warnings():
+        with threadpool_limits(threads):
             torch.set_num_threads(threads or before)
-            if quiet:
-                warnings.simplefilter("ignore")
             return score(Draw(x, c), codes, factors, scorers, method)
     except Exception as error:
         return error
     finally:
         torch.set_num_threads(before)
+
+
+def fit_once(method: M, data: FactorData, folder: Path) -> M:
+    """The method fitted to data, and kept in a folder; one that is there with the same settings is loaded instead."""
+    if (folder / "config.json").is_file():
+        kept = type(method).load(folder)
+        if repr(kept.get_params()) == repr(method.get_params()):
+            return kept
+        shutil.rmtree(folder)
+    method.fit(data)
+    method.save(folder)
+    return method
 
 
 def there(folder: Path) -> bool:

@@ -165,7 +165,7 @@ def _settled(
         name = out.replace(os.sep, "-")
         place = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}{name}-{socket.gethostname()}"
         forget_failures(place, keys)  # whether they are tried again was decided where the study is
-    settled = settle(pack, place, Tally(keys, place), How(catalog.find_metrics(metrics), evaluated))
+    settled = settle(pack, place, Tally(keys, place), How(catalog.find_metrics(metrics), evaluated, jobs=1))
     if not bring_home or not settled:
         return settled, {}, {}
     parcels = {key: _packed(place / key) for key in keys if (place / key).is_dir()}

@@ -19,7 +19,7 @@ from .figures.portrait import portrait
 from .figures.style import data_uri
 from .run import Evaluated, find_runs, read_run
 from .scoring import chance_level, column, plus_minus
-from .settings import Setting, best_of, by_labels, decisive, metric_of, settings
+from .settings import Setting, best_of, by_labels, counted, decisive, metric_of, settings
 from .storage import write_whole
 from .study import failures_in, note_of
 
@@ -33,15 +33,21 @@ def write_report(
     out, places = Path(out), [Path(run) for run in runs]
     if out.is_dir():
         raise InputError(f"{out} is a folder: name the page, e.g. --out {out / 'report.html'}")
-    wrong = [failure for place in places for failure in failures_in(place)]
-    done = [read_run(folder) for folder in find_runs(places)]
+    try:
+        done = list({run.recipe["key"]: run for run in map(read_run, find_runs(places))}.values())  # a copy counts once
+    except InputError:
+        done = []
+        if not any(failures_in(place) for place in places):
+            raise
+    kept = list(dict.fromkeys([*places, *(run.folder.parent for run in done)]))  # where notes and failures may be
+    wrong = [failure for place in kept for failure in failures_in(place)]
     groups: dict[str, list[Evaluated]] = {}
     for run in done:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
     environment = Environment(loader=PackageLoader("unweave", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report.html.jinja").render(
         version=__version__,
-        studies=[_study(place, {run.recipe["key"] for run in done}, wrong) for place in places if note_of(place)],
+        studies=[_study(place, done, wrong) for place in kept if note_of(place)],
         groups=[_group(members, notify) for members in groups.values()],
         failures=wrong,
         thresholds=(RECOVERED, PARTLY),
@@ -50,13 +56,16 @@ def write_report(
     return out
 
 
-def _study(place: Path, done: set[str], wrong: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _study(place: Path, runs: Sequence[Evaluated], wrong: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What was asked, and how far it is."""
     note = note_of(place)
+    done = {run.recipe["key"] for run in runs}
     keys, failed = set(note["keys"]), {failure["key"] for failure in wrong}
+    others = sum(run.folder.parent == place and run.recipe["key"] not in keys for run in runs)
     parts = [f"{len(keys & done)} of {plural(len(keys), 'run')} done"]
     parts += [f"{len(keys & failed - done)} failed"] * bool(keys & failed - done)
     parts += [f"{len(keys - done - failed)} not run yet"] * bool(keys - done - failed)
+    parts += [f"and {plural(others, 'run')} here that the study file does not ask for any more"] * bool(others)
     asked = f"scored by {', '.join(note['metrics']) or 'nothing'} on up to {note['evaluated']:,} observations"
     head, _, rest = note["question"].partition("\n")
     return {"question": head, "more": rest.strip(), "state": ", ".join(parts), "asked": asked, "file": note["file"]}
@@ -67,11 +76,11 @@ def _group(runs: list[Evaluated], notify: Callable[[str], None]) -> dict[str, An
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
     named = [f.name for f in runs[0].factors if not f.noise]
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
-    every = _ranked(settings(runs), decisive(columns) or "")
+    scored = decisive(columns) or ""
+    every = _ranked(settings(runs), scored)
     notify(f"{data['title']}: chance levels")
     chance = _chance(every[0].runs[0], columns)
     notify(f"{data['title']}: drawing")
-    firsts = {setting.method: setting for setting in reversed(every)}  # the best setting of every method
     return {
         "title": data["title"],
         "about": about + (f", known factors: {', '.join(named)}" if named else ", no known factors"),
@@ -82,24 +91,33 @@ def _group(runs: list[Evaluated], notify: Callable[[str], None]) -> dict[str, An
         "chance": [chance.get(c) for c in columns],
         "runs": _runs_table(every, columns),
         "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in overview(every, columns)],
-        "sections": [_section(setting, columns) for setting in every if setting is firsts[setting.method]],
+        "sections": [_section(*best, columns) for best in _best_runs(every, scored).values()],
     }
 
 
 def _ranked(every: list[Setting], scored: str) -> list[Setting]:
     """The best setting first, and in it the best run, for a reader who has ten seconds."""
+    ordered = [setting._replace(runs=sorted(setting.runs, key=lambda run: _badness(run, scored))) for setting in every]
+    return sorted(ordered, key=lambda s: float(np.mean([_badness(run, scored) for run in s.runs])))
+
+
+def _badness(run: Evaluated, scored: str) -> float:
+    """How far a run is from the best there is."""
     metric = metric_of(scored)
+    if scored not in run.scores:
+        return float("inf")
+    return abs(run.scores[scored] - metric.facts.best) if metric else -run.scores[scored]
 
-    def badness(values: list[float]) -> float:
-        if not values:
-            return float("inf")
-        return float(abs(np.mean(values) - metric.facts.best) if metric else -np.mean(values))
 
-    def of_run(run: Evaluated) -> float:
-        return badness([run.scores[scored]] if scored in run.scores else [])
-
-    ordered = [setting._replace(runs=sorted(setting.runs, key=of_run)) for setting in every]
-    return sorted(ordered, key=lambda setting: badness(setting.scores(scored)))
+def _best_runs(every: Sequence[Setting], scored: str) -> dict[str, tuple[Setting, Evaluated]]:
+    """For every method its best run, of whatever setting."""
+    found: dict[str, tuple[Setting, Evaluated]] = {}
+    for setting in every:
+        for run in setting.runs:
+            best = found.setdefault(setting.method, (setting, run))
+            if _badness(run, scored) < _badness(best[1], scored):
+                found[setting.method] = setting, run
+    return found
 
 
 # In words -------------------------------------------------------------------------------------------------------
@@ -154,7 +172,7 @@ def _explanation(name: str) -> str:
 def _settings_table(every: Sequence[Setting], columns: Sequence[str]) -> list[dict[str, Any]]:
     """One line for each setting: means and intervals over its runs, the best mean of every score marked."""
     means = {c: [float(np.mean(s.scores(c))) for s in every if s.scores(c)] for c in columns}
-    best = {c: best_of(c, values) for c, values in means.items() if values}
+    best = {c: best_of(c, values) for c, values in means.items()}
     lines = []
     for setting in every:
         cells = []
@@ -187,21 +205,20 @@ def _chance(run: Evaluated, columns: Sequence[str]) -> dict[str, float]:
         variant = name.partition("[")[2].rstrip("]")
         if truths.has(metric) and variant not in metric.facts.slow:
             level = chance_level(metric, truths.of(metric), run.codes)
-            found |= {column(name, part): value for part, value in level.items()}
+            found |= {column(name, part): value for part, value in level.items() if not counted([value])}
     return found
 
 
 # One method -----------------------------------------------------------------------------------------------------
 
 
-def _section(setting: Setting, columns: Sequence[str]) -> dict[str, Any]:
+def _section(setting: Setting, run: Evaluated, columns: Sequence[str]) -> dict[str, Any]:
     """The best run of a method: what it said of itself, its figures, its provenance."""
-    run = setting.runs[0]
     seed = run.recipe["method"].get("seed")
     told = ", ".join(f"{c} {run.scores[c]:.3f}" for c in columns if c in run.scores)
     return {
         "label": setting.label,
-        "which": f"The best of {len(setting.runs)} runs, seed {seed}: {told}." if len(setting.runs) > 1 else "",
+        "which": f"The best run of {setting.method}, seed {seed}: {told}." if told else "",
         "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in portrait(run)],
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
         "said": run.diagnosis,

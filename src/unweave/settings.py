@@ -64,10 +64,17 @@ def by_labels(column: str) -> bool:
     return found is not None and found.facts.truth == "factors"
 
 
-def best_of(column: str, values: Sequence[float]) -> float:
-    """The value closest to the best there is; of a metric that the catalog does not know, the largest."""
+def best_of(column: str, values: Sequence[float]) -> float | None:
+    """The value closest to the best there is; None of a metric that the catalog does not know, and of counts."""
     found = metric_of(column)
-    return min(values, key=lambda v: abs(v - found.facts.best)) if found else max(values)
+    if found is None or not values or counted(values):
+        return None
+    return min(values, key=lambda v: abs(v - found.facts.best))
+
+
+def counted(values: Sequence[float]) -> bool:
+    """Whether these are counts, codes in use say, of which neither many nor few are good."""
+    return max(values) > 1 and all(float(v).is_integer() for v in values)
 
 
 def decisive(columns: Sequence[str]) -> str | None:
