@@ -27,6 +27,7 @@ from .step import Step, compiled_step, make_step, prepared, probe
 
 COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
 FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess that is the same everywhere
+FEW = 300  # model-steps, of which counting the work takes as long as the work
 OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
 _WINNERS: dict[tuple[Any, ...], dict[str, Any]] = {}  # of races that were run before
 MEASURED_STEPS = 300_000  # of all models together, from which on a race of strategies on a GPU pays
@@ -134,7 +135,8 @@ def choose(
     convolution, else a loop; compiled where the run is long enough to pay for it. On a GPU by measurement.
     """
     first, device = pack[0], next(nets[0].parameters()).device
-    terms, flops = probe(first, nets[0], data)
+    few = len(pack) * first.steps < FEW
+    terms, flops = probe(first, nets[0], data, counting=not few)
     rows = -(-first.steps // window)
     make = partial(_engine, pack, nets, data, terms=terms, window=window, rows=rows)
     convolutions = any(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in nets[0].modules())
@@ -149,7 +151,7 @@ def choose(
     chosen = best if strategy == "auto" else strategy
     weights = len(list(nets[0].parameters()))
     seconds = len(pack) * first.steps * (OVERHEAD * weights + flops / FLOPS)
-    wanted = compiling == "always" or (compiling == "auto" and seconds > COMPILE_SECONDS)
+    wanted = compiling == "always" or (compiling == "auto" and not few and seconds > COMPILE_SECONDS)
     if wanted:
         try:
             return _warmed(make(strategy=chosen, compiled=True))

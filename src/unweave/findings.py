@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ttest_ind
 
+from .errors import plural
+
 CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
 SURE = 0.05  # how likely a lead may be by chance alone (Welch's test) and still be called one
 
@@ -56,7 +58,7 @@ class Findings(NamedTuple):
         """Reproduced, not, or partly; by the claims, since numbers depend on data and time that we do not have."""
         theirs = [claim.holds for claim in self.claims if not claim.own]
         state = _state(theirs) if theirs else "drawn" if self.figures else "not run"
-        return state + (f"; {len(self.missing)} parts not run" if self.missing and state != "not run" else "")
+        return state + (f"; {plural(len(self.missing), 'part')} not run" if self.missing and state != "not run" else "")
 
     def distance(self) -> str:
         """How far our numbers are from the paper's, in words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 from collections.abc import Callable, Sequence
@@ -127,15 +128,16 @@ def _words(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
-def probe(method: Trainable, net: nn.Module, data: FactorData) -> tuple[list[str], float]:
-    """The names of the loss's terms, and the floating-point operations of a step."""
+def probe(method: Trainable, net: nn.Module, data: FactorData, *, counting: bool = True) -> tuple[list[str], float]:
+    """The names of the loss's terms, and the floating-point operations of a step; not counted, 0."""
     part = Part([method], [net], data, stacked=False)
     batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
     state = part.state
     weights = state["params"], state["buffers"], state["hyper"]
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter if counting else contextlib.nullcontext():
         terms = evaluate(method, _Objective(net), tuple(vars(method)), *weights, batch)
     if "loss" not in terms or any(v.shape != () for v in terms.values()):
         shapes = {k: tuple(v.shape) for k, v in terms.items()}
         raise InputError(f"{method.title()}.loss gave {shapes}: wanted scalars, one of them called 'loss'")
-    return list(terms), 3.0 * counter.get_total_flops()  # the way back costs twice the way there
+    return list(terms), 3.0 * counter.get_total_flops() if counting else 0.0  # the way back costs twice the way there
