@@ -405,3 +405,12 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
     with pytest.warns(RuntimeWarning, match="one does it"):
         found = execute(runs, tmp_path, metrics=["mcc"])
     assert found["mcc"].notna().sum() == 3
+
+
+def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
+    runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
+    how = unweave.perform.How(catalog.find_metrics(["mcc"]), jobs=1)
+    assert not unweave.perform.perform_pack(runs, [tmp_path / run.key for run in runs], how)
+    time.sleep(1.5)  # who watches over helpers would have ended this process by now
+    assert len(find_runs([tmp_path])) == 3

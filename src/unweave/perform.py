@@ -183,7 +183,8 @@ def _scored(
 
 def _elsewhere(parent: int, method: Method | None, codes: Any, told: Any) -> tuple[Any, list[str]]:
     """Scores, and what was warned of, from a process that ends with the one that asked."""
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    if os.getpid() != parent:  # on a single processor it is no other process
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         return _measured(method, codes, told), sorted({str(w.message) for w in caught if w.category is UserWarning})
