@@ -10,7 +10,7 @@ from typing import Any, Literal
 import tyro
 
 from .errors import InputError, unknown
-from .terminal import parsed, say, say_json, say_table, summary
+from .terminal import act, parsed, say, say_json, say_table
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]
 
@@ -65,14 +65,7 @@ class Docs:
 def paper(args: list[str]) -> None:
     """the papers' tables and figures by name: unweave paper list | run NAME | docs"""
     actions: dict[str, Callable[[list[str]], None]] = {"list": list_, "run": run, "docs": docs}
-    if not args or args[0] in ("-h", "--help"):
-        say(ABOUT)
-        for name, action in actions.items():
-            say(f"  {name:8}{summary(action)}")
-        return say("\n`unweave paper ACTION --help` explains an action.")
-    if args[0] not in actions:
-        raise unknown("action of unweave paper", args[0], actions)
-    return actions[args[0]](args[1:])
+    act("unweave paper", ABOUT, actions, args)
 
 
 def list_(args: list[str]) -> None:

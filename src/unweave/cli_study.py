@@ -11,8 +11,8 @@ from typing import Any
 import tyro
 
 from .cli_score import runs_of
-from .errors import InputError, unknown
-from .terminal import parsed, progress, say, say_json, say_table, summary
+from .errors import InputError
+from .terminal import act, parsed, progress, say, say_json, say_table
 
 ABOUT = """usage: unweave study ACTION FILE [options]
 
@@ -66,14 +66,7 @@ class Rows(Where):
 def study(args: list[str]) -> None:
     """run a study of many models: unweave study run|status|retry|rows FILE"""
     actions: dict[str, Callable[[list[str]], None]] = {"run": run, "status": status, "retry": retry, "rows": rows}
-    if not args or args[0] in ("-h", "--help"):
-        say(ABOUT)
-        for name, action in actions.items():
-            say(f"  {name:8}{summary(action)}")
-        return say("\n`unweave study ACTION --help` explains an action.")
-    if args[0] not in actions:
-        raise unknown("action of unweave study", args[0], actions)
-    return actions[args[0]](args[1:])
+    act("unweave study", ABOUT, actions, args)
 
 
 def run(args: list[str]) -> None:

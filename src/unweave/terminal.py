@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .errors import InputError
+from .errors import InputError, unknown
 
 OUT, ERR = Console(), Console(stderr=True)
 
@@ -62,6 +62,19 @@ def one_line(text: object) -> str:
 def summary(thing: Any) -> str:
     """The first line of a docstring."""
     return (thing.__doc__ or "").strip().split("\n")[0].strip()
+
+
+def act(command: str, about: str, actions: Mapping[str, Callable[[list[str]], None]], args: list[str]) -> None:
+    """Hand over to the action of a command that was asked for; without one, say which there are."""
+    if not args or args[0] in ("-h", "--help"):
+        say(about)
+        for name, action in actions.items():
+            say(f"  {name:8}{summary(action)}")
+        say(f"\n`{command} ACTION --help` explains an action.")
+    elif args[0] not in actions:
+        raise unknown(f"action of {command}", args[0], actions)
+    else:
+        actions[args[0]](args[1:])
 
 
 def parsed(options: Any, **settings: Any) -> Any:
