@@ -30,7 +30,7 @@ from unweave.explanation import explain
 from unweave.figures.matrices import matrices
 from unweave.figures.style import save
 from unweave.figures.traversal import grid
-from unweave.findings import Claim, Findings, Number, ahead, drawn
+from unweave.findings import Claim, Findings, Number, ahead, contestants, drawn
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.metrics import dci, irs, sap, translation_difficulty
 from unweave.neural import Neural
@@ -118,10 +118,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     )
     if not options.ablate:
         found[OURS] = InterventionAutoencoder(**ours)
-    chosen = {name: m for name, m in found.items() if not options.only or any(part in name for part in options.only)}
-    if not chosen:
-        raise InputError(f"--only {' '.join(options.only)}: no method is called so (there are: {', '.join(found)})")
-    return chosen
+    return contestants(found, options.only)
 
 
 def baselines(options: Options, shared: Any, net: Any, more: Any) -> dict[str, Neural]:

@@ -20,8 +20,7 @@ import pandas as pd
 
 from unweave.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
-from unweave.errors import InputError
-from unweave.findings import Findings, Number, ahead
+from unweave.findings import Findings, Number, ahead, contestants
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.neural import Neural
 from unweave.run import Run
@@ -102,10 +101,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
             "Ada-ML-VAE": AdaMLVAE(**shared), "Ada-GVAE": AdaGVAE(**shared),
             OURS: SwapContrast(**ours), f"{OURS}, JS": SwapContrast(**ours, divergence="js"),
         }  # fmt: skip
-    chosen = {name: m for name, m in found.items() if not options.only or any(part in name for part in options.only)}
-    if not chosen:
-        raise InputError(f"--only {' '.join(options.only)}: no method is called so (there are: {', '.join(found)})")
-    return chosen
+    return contestants(found, options.only)
 
 
 def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:

@@ -10,7 +10,7 @@ import pytest
 
 from unweave import InputError
 from unweave.cli_paper import paper
-from unweave.findings import Claim, Findings, Number, ahead, together
+from unweave.findings import Claim, Findings, Number, ahead, contestants, together
 from unweave.papers import find, findings, items, module, options, page, stored, studies
 
 ITEMS = items()
@@ -143,3 +143,12 @@ def test_one_is_run_by_its_name_and_judged(tmp_path, capsys):
 def test_flags_that_a_study_does_not_have_are_refused(tmp_path):
     with pytest.raises(InputError, match="sedes"):
         paper(["run", "gin/figure-7", "--scale", "small", "--sedes", "1", "--out", str(tmp_path)])
+
+
+def test_contestants_are_asked_for_by_their_names_or_parts_of_them():
+    found = {"ours": 1, "ours, joint": 2, "CNN": 3}
+    assert contestants(found, ()) == found
+    assert contestants(found, ("ours",)) == {"ours": 1}
+    assert contestants(found, ("our", "CNN")) == found
+    with pytest.raises(InputError, match="--only VFAE: no method is called so .there are: ours, ours, joint, CNN"):
+        contestants(found, ("VFAE",))

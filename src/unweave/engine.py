@@ -22,7 +22,7 @@ from torch import nn
 
 from .data import FactorData
 from .errors import InputError
-from .pack import Batch, Part, Trainable, cloned, copy_into
+from .pack import Batch, Part, State, Trainable, cloned, copy_into
 from .step import Step, compiled_step, make_step, prepared, probe
 
 COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
@@ -99,15 +99,19 @@ class Engine:
         with torch.cuda.stream(warm):
             for _ in range(3):  # what libraries choose at their first calls must not be captured
                 self._forked(streams)
-                self.cursor.zero_()
+                self._restored(kept)
         torch.cuda.current_stream().wait_stream(warm)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._forked(streams)
-        for part, state in zip(self.parts, kept, strict=True):
-            copy_into(part.state, state)  # the steps of the warm-up did not happen
         return graph
+
+    def _restored(self, kept: Sequence[State]) -> None:
+        """The steps of a warm-up did not happen; nor may they run on past the end of a short history."""
+        self.cursor.zero_()
+        for part, state in zip(self.parts, kept, strict=True):
+            copy_into(part.state, state)
 
     def _forked(self, streams: Sequence[torch.cuda.Stream]) -> None:
         main = torch.cuda.current_stream()

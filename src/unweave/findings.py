@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.stats import ttest_ind
 
-from .errors import plural
+from .errors import InputError, plural
 
+T = TypeVar("T")
 CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
 SURE = 0.05  # how likely a lead may be by chance alone (Welch's test) and still be called one
 
@@ -118,3 +119,11 @@ def together(found: Iterable[Findings]) -> Findings:
             whole.notes + part.notes,
         )
     return whole
+
+
+def contestants(found: dict[str, T], only: Sequence[str]) -> dict[str, T]:
+    """Those that a study is asked for: each word is the whole name of one, or a part of the names of several."""
+    names = {name for word in only for name in found if name == word or (word not in found and word in name)}
+    if only and not names:
+        raise InputError(f"--only {' '.join(only)}: no method is called so (there are: {', '.join(found)})")
+    return {name: m for name, m in found.items() if name in names or not only}

@@ -16,13 +16,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from .data import FactorData
 from .errors import InputError
-from .nn.products import as_products
+from .nn.products import as_products, made_of_products
 from .optimiser import adam, clipped, owners
 from .pack import Batch, Part, State, Trainable
 
 Step = Callable[[State, Batch], None]
 
 BACKEND = "inductor"
+JOINING: dict[str, Any] = {
+    "max_pointwise_cat_inputs": 1
+}  # parts are written where they belong: choosing one for every number is slow
 MOST_COMPILED = 16  # steps that are kept
 _COMPILED: dict[tuple[Any, ...], Step] = {}
 
@@ -107,7 +110,8 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
         step = make_step(method, copy.deepcopy(net), stacked, window, traced=True)
         if len(_COMPILED) == MOST_COMPILED:
             _COMPILED.pop(next(iter(_COMPILED)))
-        _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND)
+        options = JOINING if BACKEND == "inductor" and stacked and made_of_products(net) else None
+        _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND, options=options)
     return _COMPILED[key]
 
 
