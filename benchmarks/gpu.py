@@ -4,10 +4,12 @@ python benchmarks/gpu.py                                      # the grid for the
 python benchmarks/gpu.py --cases beta-vae --packs 64 128      # a part of it
 python benchmarks/gpu.py --warm                               # only compile, so that a second call finds all of it done
 python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
+python benchmarks/gpu.py --parts lanes                        # whether a lane of a pack is its solo run
 
 Ratios are to a plain eager loop of the same method, one model, data on the device, measured in the same run. Inputs are
 drawn anew for every step. Medians of rounds. `stack` turns convolutions into products (unfold and bmm) of all models at
-once, `fork` runs each model on a stream of its own; both are captured in one CUDA graph. Written to OUT as it goes.
+once, `fork` runs each model on a stream of its own; both are captured in one CUDA graph. Written to OUT as it goes;
+what a call before has measured there on the same device, and this one does not, stays.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from unweave import methods
 from unweave.data import Factor, FactorData, Table
@@ -36,9 +38,13 @@ from unweave.pack import Part
 from unweave.spectral.local import grams, hessian_operator, tangents
 from unweave.spectral.neighbours import neighbours
 from unweave.terminal import say, say_table
-from unweave.train import seeded
+from unweave.train import seeded, train
 
+WIDE = ("BetaVAE, conv", "GIN, artificial")
+LANES = ("BetaVAE, conv", "FactorVAE, conv", "BetaTCVAE, conv", "BetaVAE, MLP", "GIN, artificial")
 HOW = {"fork": ("fork", "never"), "fork, compiled": ("fork", "always"), "stack, compiled": ("stack", "always")}
+Section = Literal["training", "lanes", "data", "scores", "spectral"]
+NAMES = ("case", "how", "precision", "models")
 STEPS = 10**6  # far away, so that schedules do not end
 SUITE = (mig, sap, dci, irs, factor_vae_score, modularity, mcc)
 
@@ -47,12 +53,12 @@ SUITE = (mig, sap, dci, irs, factor_vae_score, modularity, mcc)
 class Options:
     """Measurements on one GPU."""
 
-    parts: tuple[Literal["training", "data", "scores", "spectral"], ...] = ("training", "data", "scores", "spectral")
+    parts: tuple[Section, ...] = ("training", "lanes", "data", "scores", "spectral")
     """what to measure"""
     cases: tuple[str, ...] = ()
     """methods whose names contain one of these; all unless you say which"""
     packs: tuple[int, ...] = ()
-    """models in a pack; default: 1, 4, 16, 64, 128 for the beta-VAE, 1, 16, 64 for others"""
+    """models in a pack; default: 1, 4, 16, 64, 128 for the beta-VAE and GIN, 1, 16, 64 for others"""
     how: tuple[str, ...] = tuple(HOW)
     """strategies"""
     precisions: tuple[str, ...] = ("tf32", "bf16")
@@ -173,7 +179,7 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         base = 0.0 if options.warm else rate(eager(cls(**shared, precision="tf32"), data), options)
         if base:
             keep({"case": name, "how": "eager loop", "precision": "tf32", "models": 1, "model-steps/s": base})
-        usual = (1, 4, 16, 64, 128) if name == "BetaVAE, conv" else (1, 16, 64)
+        usual = (1, 4, 16, 64, 128) if name in WIDE else (1, 16, 64)
         for models in options.packs or usual:
             for precision in options.precisions:
                 for how in options.how:
@@ -197,6 +203,7 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
             engine.run(2)
             started = time.perf_counter() - begun
             if options.warm:
+                torch.cuda.synchronize()  # a process that shares the device must not end with work under way
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(engine.run, options)
     except Exception as error:
@@ -204,6 +211,29 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
     memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
     found = {"model-steps/s": round(speed, 1), "ratio": round(speed / base, 1) if base else None}
     return found | {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
+
+
+def last_codes(name: str, seeds: Sequence[int], strategy: Any, compiling: Any, device: str) -> Tensor:
+    """What the last of some models makes of 256 observations, after fifty steps in float32."""
+    cls, load, settings = cases()[name]
+    data = load(device)
+    pack = [cls(**settings, steps=50, device=device, precision="single", seed=seed) for seed in seeds]
+    for method in pack:
+        method.get_ready(data)
+    with precise(pack[0]):
+        train(pack, data, strategy=strategy, compiling=compiling)
+        return torch.as_tensor(pack[-1].transform(data.draw(256, Generator(device).manual_seed(1)).x))
+
+
+def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
+    """The last of three models, against itself trained alone by an eager loop; in deviations of its codes."""
+    for name in LANES:
+        if options.cases and not any(part in name.lower() for part in options.cases):
+            continue
+        alone = last_codes(name, [2], "fork" if options.device == "cuda" else "loop", "never", options.device)
+        for how in options.how:
+            off = (last_codes(name, [0, 1, 2], *HOW[how], options.device) - alone).abs().max() / alone.std()
+            keep({"case": f"{name}: a lane and its solo run", "how": how, "largest difference": float(off)})
 
 
 # Data and scores ------------------------------------------------------------------------------------------------
@@ -274,21 +304,28 @@ def spectral(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
             keep({"case": f"HLLE + ICA, {n:,} points", "how": device} | taken)
 
 
+def kept(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All rows, the newest of each measurement."""
+    return list({tuple(row.get(k) for k in NAMES): row for row in (*before, *rows)}.values())
+
+
 def main(options: Options) -> None:
     """Measure, print, keep."""
     on_gpu = options.device == "cuda"
     device = torch.cuda.get_device_name() if on_gpu else platform.machine()
     where = {"device": device, "torch": torch.__version__, "date": datetime.now(UTC).date().isoformat()}
     rows: list[dict[str, Any]] = []
+    found = json.loads(options.out.read_text()) if options.out.is_file() else {}
+    before = found["rows"] if found.get("device") == device else []
 
     def keep(row: dict[str, Any]) -> None:
         rows.append(row)
         say(json.dumps(row))
         if not options.warm:
             options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(json.dumps(where | {"rows": rows}, indent=1) + "\n")
+            options.out.write_text(json.dumps(where | {"rows": kept(before, rows)}, indent=1) + "\n")
 
-    makers = {"training": training, "data": rendering, "scores": scoring, "spectral": spectral}
+    makers = {"training": training, "lanes": lanes, "data": rendering, "scores": scoring, "spectral": spectral}
     for part in options.parts:
         if part == "training" or not options.warm:
             makers[part](options, keep)

@@ -5,7 +5,8 @@ python studies/intervention_flowers.py --scale small   # minutes on two cores
 
 Query photographs, and for each feature the nearest others by that feature alone, of the intervention autoencoder and of
 FactorVAE. Nothing is known of these factors but the kind of flower: the share of neighbours of the query's own kind is
-printed for every feature, with that of neighbours drawn at random.
+printed for every feature, with that of neighbours drawn at random; and the share that another feature has too: features
+that say different things have few neighbours in common.
 """
 
 from __future__ import annotations
@@ -72,6 +73,12 @@ def neighbours(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return NearestNeighbors(n_neighbors=NEAREST + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
 
 
+def in_common(near: list[np.ndarray], k: int) -> float:
+    """The share of feature k's neighbours that another feature has too, on average over the others."""
+    others = [own for j, own in enumerate(near) if j != k]
+    return float(np.mean([(near[k][:, :, None] == own[:, None, :]).any(2).mean() for own in others]))
+
+
 def findings(options: Options, part: str) -> Findings:
     """The figure, where it is drawn."""
     return Findings(figures=drawn(sorted(options.out.glob(f"{part}-*.png"))))
@@ -90,19 +97,24 @@ def main(options: Options) -> None:
         method = fit_once(made, data, options.out / f"model-{name.lower()}")
         z = method.transform(x)
         groups = method.groups()
-        rows = [(f"query {i + 1}", x[[q]]) for i, q in enumerate(queries)]
-        for k, own in enumerate(groups):
-            near = neighbours(z[:, own], queries)
-            rows = [(label, np.concatenate([images, x[near[i]]])) for i, (label, images) in enumerate(rows)]
-            every = neighbours(z[:, own], np.arange(len(x)))
-            share = float((kind[every] == kind[:, None]).mean())
-            lines.append([name, f"Z_{k + 1}", f"{share:.3f}"])
+        near = [neighbours(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
+        for k, own in enumerate(near):
+            same = float((kind[own] == kind[:, None]).mean())
+            lines.append([name, f"Z_{k + 1}", f"{same:.3f}", f"{in_common(near, k):.3f}"])
+        rows = [
+            (f"query {i + 1}", x[np.r_[q, np.concatenate([own[q] for own in near])]]) for i, q in enumerate(queries)
+        ]
+        heads = ["query", *(f"Z_{k + 1}" for k in range(len(groups)) for _ in range(NEAREST))]
         title = f"{name}: the query, then {NEAREST} nearest by each of {len(groups)} features"
-        save(grid(rows, title), options.out / f"figure-5-{name.lower()}.png")
+        save(grid(rows, title, heads), options.out / f"figure-5-{name.lower()}.png")
         save(reconstructions(method, x[queries]), options.out / f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
-    lines.append(["at random", "", f"{share:.3f}"])
-    say_table(["method", "feature", "neighbours of the same kind"], lines, f"{len(x):,} photographs")
+    lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
+    say_table(
+        ["method", "feature", "neighbours of the same kind", "shared with another feature"],
+        lines,
+        f"{len(x):,} photographs",
+    )
     say(f"Figures are in {options.out}.")
 
 

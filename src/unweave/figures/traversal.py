@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -115,15 +116,16 @@ def _images(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) / 255 if x.dtype == np.uint8 else x.astype(np.float32)
 
 
-def grid(rows: list[tuple[str, np.ndarray]], title: str) -> Figure:
-    """Rows of images with their names at the left."""
+def grid(rows: list[tuple[str, np.ndarray]], title: str, heads: Sequence[str] = ()) -> Figure:
+    """Rows of images with their names at the left; the columns may have names too, below them."""
     across = max(len(images) for _, images in rows)
     figure, (axis,) = panels(1, width=across * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
     picture = np.concatenate([strip(torch.from_numpy(images)) for _, images in rows], 0)
     axis.imshow(picture, vmin=0, vmax=1, interpolation="nearest")
     size = picture.shape[0] / len(rows)
     axis.set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows], fontsize=7)
-    axis.set_xticks([])
+    side = picture.shape[1] / across
+    axis.set_xticks([(i + 0.5) * side for i in range(len(heads))], heads, fontsize=7)
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
     axis.set_title(title)
