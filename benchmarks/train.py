@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from unweave.data import FactorData, Table
 from unweave.datasets import DSprites
 from unweave.engine import choose, precise
+from unweave.errors import first_line
 from unweave.methods import DIPVAE, AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.train import seeded
 
@@ -258,8 +259,8 @@ def one(
         ready = time.perf_counter() - start
         rate = timed({name: run}, {name: 20}, rounds, "cuda")[name]
     except Exception as error:
-        print(f"{what}, {name}, pack of {len(pack)}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
-        return {"what": what, "how": name, "models": len(pack), "error": str(error).splitlines()[0]}
+        print(f"{what}, {name}, pack of {len(pack)}: {type(error).__name__}: {first_line(error)}", flush=True)
+        return {"what": what, "how": name, "models": len(pack), "error": first_line(error)}
     found = row(what, name, len(pack), rate, base) | {"seconds to start": round(ready, 1)}
     print(found, flush=True)
     torch.cuda.empty_cache()

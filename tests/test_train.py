@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from torch import nn
 
 from unweave import InputError, catalog, step
@@ -102,6 +103,31 @@ def test_products_are_convolutions(shape):
             strict=True,
         ):
             torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 8), (3, 4), (8, 2), (5, 1)])
+@pytest.mark.parametrize("size", [(2, 2), (7, 10), (9, 5)])
+def test_products_fit_any_side_and_any_width(a, b, size):
+    x = torch.randn(2, a, *size, dtype=torch.float64)
+    for layer in (nn.Conv2d(a, b, 4, 2, 1).double(), nn.ConvTranspose2d(a, b, 4, 2, 1).double()):
+        product = as_products(nn.Sequential(layer))
+        assert isinstance(product[0], HalvingProduct | DoublingProduct)
+        torch.testing.assert_close(product(x), layer(x))
+
+
+def test_products_keep_to_the_precision_that_a_convolution_has():
+    net = nn.Sequential(nn.Conv2d(4, 4, 4, 2, 1), nn.ConvTranspose2d(4, 4, 4, 2, 1))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert as_products(net)(torch.rand(2, 4, 8, 8)).dtype == net(torch.rand(2, 4, 8, 8)).dtype == torch.bfloat16
+
+
+def test_a_convolution_that_products_do_not_fit_stays_one():
+    wider = nn.ConvTranspose2d(2, 3, 4, 2, 1, output_padding=1)
+    assert type(as_products(nn.Sequential(wider))[0]) is nn.ConvTranspose2d
+    x = torch.rand(1, 2, 5, 5)
+    layer = nn.ConvTranspose2d(2, 3, 4, 2, 1)
+    asked = as_products(nn.Sequential(layer))[0](x, output_size=[11, 11])
+    torch.testing.assert_close(asked, layer(x, output_size=[11, 11]))
 
 
 def test_a_pack_of_two_signatures_is_refused():
@@ -375,6 +401,16 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_not_believed(tmp_path):
         with pytest.warns(UserWarning, match="starting anew"):
             (method,) = trained([made("beta-vae", steps=300)], checkpoint=file)
         assert torch.equal(weights(method), weights(fresh))
+
+
+def test_a_checkpoint_says_how_its_run_was_trained(tmp_path):
+    file = tmp_path / "c"
+    trained([made("beta-vae", steps=100)], checkpoint=file)
+    with safe_open(file, "pt") as kept:
+        assert kept.metadata()["how"] == "loop"
+    assert Checkpoint(file, "another run").how() == ""
+    with pytest.warns(UserWarning, match="trained another way: starting anew"):
+        trained([made("beta-vae", steps=100)], checkpoint=file, strategy="stack", compiling="never")
 
 
 def test_saving_takes_a_small_share_of_the_time(tmp_path):

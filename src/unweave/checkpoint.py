@@ -28,6 +28,7 @@ class Checkpoint:
         self.path, self.note = path, note
         text = json.dumps(about, sort_keys=True, default=plain)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.name = ""  # of the way in which the steps are taken: another one ends a little differently
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
 
     def keep(self, parts: Sequence[Part], step: int, every: int, *, last: bool) -> None:
@@ -38,18 +39,28 @@ class Checkpoint:
             return
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
         with whole_file(self.path) as file:
-            file.write(serialised(tensors, metadata={"key": self.key, "step": str(step), "note": self.note}))
+            about = {"key": self.key, "how": self.name, "step": str(step), "note": self.note}
+            file.write(serialised(tensors, metadata=about))
         self.at, self.saved = step, time.perf_counter()
         self.cost = self.saved - now
 
-    def restore(self, parts: Sequence[Part]) -> int:
-        """Go back to where the file says, and return that step; 0 where there is none, or it is of another run."""
+    def how(self) -> str:
+        """The way in which this run was trained before; nothing where there is none."""
+        found = _about(self.path) if self.path is not None else {}
+        return found.get("how", "") if found.get("key") == self.key else ""
+
+    def restore(self, parts: Sequence[Part], name: str) -> int:
+        """Go back to where the file says, and return that step; 0 where there is none, or it is of another run.
+
+        `name` is that of the way in which the steps are taken now.
+        """
+        self.name = name
         if self.path is None or not self.path.is_file():
             return 0
         try:
             with safe_open(self.path, "pt") as file:
                 found = file.metadata() or {}
-                if found.get("key") != self.key:
+                if (found.get("key"), found.get("how")) != (self.key, name):
                     warnings.warn(
                         f"{self.path} is of another run, or was trained another way: starting anew", stacklevel=3
                     )
@@ -70,11 +81,15 @@ class Checkpoint:
 
 def note_of(path: Path) -> str:
     """What the writer of a checkpoint wrote onto it; nothing if it cannot be read."""
+    return _about(path).get("note", "")
+
+
+def _about(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, "pt") as file:
-            return str((file.metadata() or {}).get("note", ""))
+            return dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError):
-        return ""
+        return {}
 
 
 def _flat(part: Part, head: str) -> dict[str, Tensor]:

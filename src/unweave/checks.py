@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .errors import InputError, plural
+from .errors import InputError, first_line, plural
 
 
 def check_fields(thing: Any) -> None:
@@ -87,7 +87,7 @@ def usable(device: str) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device={device!r} cannot be used here ({str(error).splitlines()[0]})") from error
+        raise InputError(f"device={device!r} cannot be used here ({first_line(error)})") from error
     return device
 
 

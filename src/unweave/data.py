@@ -146,7 +146,7 @@ class Factorial(FactorData):
         sizes = [f.size or 0 for f in factors]
         if 0 in sizes:
             raise InputError(f"a grid needs discrete factors; {factors[sizes.index(0)].name!r} has no size")
-        self.factors, self.shape = tuple(factors), shape
+        self.factors, self.shape, self.counts = tuple(factors), shape, tuple(sizes)
         self.sizes = torch.tensor(sizes, device=device)
         self.strides = torch.tensor([prod(sizes[i + 1 :]) for i in range(len(sizes))], device=device)
 
@@ -155,12 +155,12 @@ class Factorial(FactorData):
         """Observations by row number, (...) -> (..., *shape)."""
 
     def __len__(self) -> int:
-        return prod(self.sizes.tolist())
+        return prod(self.counts)
 
     @final
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Every factor uniform and independent."""
-        columns = [torch.randint(s, (n,), generator=rng, device=rng.device) for s in self.sizes.tolist()]
+        columns = [torch.randint(s, (n,), generator=rng, device=rng.device) for s in self.counts]
         return torch.stack(columns, -1)
 
     @final
@@ -186,7 +186,7 @@ class Grid(Factorial):
     def __init__(self, x: Tensor, factors: Sequence[Factor]) -> None:
         super().__init__(factors, tuple(x.shape[1:]), x.device)
         if len(self) != len(x):
-            shape = " x ".join(map(str, self.sizes.tolist()))
+            shape = " x ".join(map(str, self.counts))
             raise InputError(
                 f"{plural(len(x), 'row')} cannot fill a grid of {shape} = {len(self):,}: "
                 "give every combination once, or use a Table, which needs none"

@@ -11,6 +11,7 @@ Three strategies, the same mathematics:
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,8 @@ import torch
 from torch import nn
 
 from .data import FactorData
-from .errors import InputError
-from .pack import Batch, Part, State, Trainable, cloned, copy_into
+from .errors import InputError, first_line
+from .pack import Part, State, Trainable, cloned, copy_into
 from .step import Step, compiled_step, make_step, prepared, probe
 
 COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
@@ -30,7 +31,7 @@ FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess
 FEW = 300  # model-steps, of which counting the work takes as long as the work
 OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
 _WINNERS: dict[tuple[Any, ...], dict[str, Any]] = {}  # of races that were run before
-MEASURED_STEPS = 300_000  # of all models together, from which on a race of strategies on a GPU pays
+MEASURED_STEPS = 100_000  # of all models together, from which on a race of strategies on a GPU pays
 
 
 class Engine:
@@ -46,22 +47,23 @@ class Engine:
 
     def run(self, count: int) -> None:
         """That many steps of every model."""
-        drawn = [part.draw(count) for part in self.parts]
         if self.device.type == "cuda":
-            return self._replay(drawn, count)
+            with torch.cuda.device(self.device):  # streams and graphs are of the current one
+                return self._replay(count)
+        drawn = [part.draw(count) for part in self.parts]
         for i in range(count):
             for part, d in zip(self.parts, drawn, strict=True):
                 self.step(part.state, part.batch(d, i))
         return None
 
-    def _replay(self, drawn: Sequence[tuple[Batch, Batch]], count: int) -> None:
+    def _replay(self, count: int) -> None:
         """The whole step, rendering included where it can be, was captured once as a CUDA graph."""
         if count > self.room:
             self.graph, self.room = None, count
             for part in self.parts:
                 part.chunk = ({}, {})
-        for part, d in zip(self.parts, drawn, strict=True):
-            part.feed(d)
+        for part in self.parts:
+            part.feed(part.draw(count))
         self.cursor.zero_()
         if self.graph is None:
             self.outside = not self._renders_alone()
@@ -115,8 +117,9 @@ class Engine:
 
     def _forked(self, streams: Sequence[torch.cuda.Stream]) -> None:
         main = torch.cuda.current_stream()
+        begin = main.record_event()  # an event, since of many streams one may be `main` itself, which would go on
         for part, stream in zip(self.parts, streams, strict=True):
-            stream.wait_stream(main)
+            stream.wait_event(begin)
             with torch.cuda.stream(stream):
                 self.step(part.state, part.batch(part.chunk, self.cursor))
         for stream in streams:
@@ -132,8 +135,9 @@ def choose(
     window: int,
     compiling: str,
     strategy: str,
+    before: str = "",
 ) -> Engine:
-    """The fastest way that is known, or asked for.
+    """The fastest way that is known, or asked for; on a GPU, the one by which the run went `before` it was stopped.
 
     On a CPU by rule, so that a run restarted on the same machine takes the same path: a stack where no layer is a
     convolution, else a loop; compiled where the run is long enough to pay for it. On a GPU by measurement.
@@ -150,6 +154,8 @@ def choose(
         raise InputError("strategy='fork' needs a CUDA device; on a CPU there are 'loop' and 'stack'")
     if device.type == "cuda":
         key = (type(first), first.signature(), prepared(first), len(pack), torch.cuda.get_device_name(device))
+        if before and strategy == "auto":
+            return make(strategy=before.partition(",")[0], compiled=before.endswith("compiled"))
         return _on_gpu(make, key, len(pack) * first.steps, convolutions, compiling, strategy)
     best = "stack" if len(pack) > 1 and not convolutions else "loop"
     chosen = best if strategy == "auto" else strategy
@@ -162,9 +168,8 @@ def choose(
         except Exception as error:  # no compiler, or a loss that is not one graph
             if compiling == "always":
                 raise
-            text = str(error).strip().split("\n")[0]
             warnings.warn(
-                f"{first.title()} cannot be compiled here and trains model by model, a few times slower: {text}",
+                f"{first.title()} cannot be compiled here and trains model by model, slower: {first_line(error)}",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -193,9 +198,7 @@ def _on_gpu(
         try:
             seconds = _timed(make(strategy=racer, compiled=with_compiler))
         except Exception as error:  # this strategy cannot be had here: the others may
-            warnings.warn(
-                f"strategy {racer!r} was left out: {str(error).splitlines()[0]}", RuntimeWarning, stacklevel=2
-            )
+            warnings.warn(f"strategy {racer!r} was left out: {first_line(error)}", RuntimeWarning, stacklevel=2)
             continue
         if best is None or seconds < best[0]:
             best = seconds, (racer, with_compiler)
@@ -205,14 +208,17 @@ def _on_gpu(
     return make(**_WINNERS[*key, compiled])
 
 
-def _timed(engine: Engine, steps: int = 10) -> float:
-    """Seconds for a step, in a race on copies of the models."""
-    engine.run(3)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
+def _timed(engine: Engine, steps: int = 30) -> float:
+    """Seconds for a step, in a race on copies of the models: the median of a few rounds, capturing left out."""
     engine.run(steps)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / steps
+    found = []
+    for _ in range(3):
+        torch.cuda.synchronize(engine.device)
+        start = time.perf_counter()
+        engine.run(steps)
+        torch.cuda.synchronize(engine.device)
+        found.append((time.perf_counter() - start) / steps)
+    return statistics.median(found)
 
 
 def _engine(
@@ -255,8 +261,14 @@ def _warmed(engine: Engine) -> Engine:
 
 @contextlib.contextmanager
 def precise(method: Trainable) -> Iterator[None]:
+    """Whether float32 products on a GPU may be rounded to 19 bits, as a method has it."""
+    with rounded(method.precision != "single"):
+        yield
+
+
+@contextlib.contextmanager
+def rounded(allowed: bool) -> Iterator[None]:
     """Whether float32 products on a GPU may be rounded to 19 bits."""
-    allowed = method.precision != "single"
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
     try:

@@ -27,3 +27,8 @@ def kebab(name: str) -> str:
 def plural(n: int, noun: str) -> str:
     """'1 row', '2 rows'."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def first_line(error: BaseException) -> str:
+    """Of what an error says; its name where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

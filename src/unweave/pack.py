@@ -100,7 +100,7 @@ class Part:
 
     def feed(self, drawn: tuple[Batch, Batch]) -> None:
         """Into the memory that the captured graph reads."""
-        if not self.chunk[0]:
+        if not any(self.chunk):
             self.chunk = tuple({k: v.clone() for k, v in part.items()} for part in drawn)  # type: ignore[assignment]
         axis = int(self.stacked)
         for own, new in zip(self.chunk, drawn, strict=True):

@@ -167,8 +167,8 @@ class Tally:
     def spent(self, budget: float | None, packs: int = 0) -> bool:
         """Whether the time is over; with what is left to do, this is said."""
         over = budget is not None and time.perf_counter() - self.start >= budget
-        if over and packs:
-            text = f"the budget of {budget:g} s is spent: {plural(self.open(), 'run')} not begun or not finished"
+        if over and packs and (left := self.open()):
+            text = f"the budget of {budget:g} s is spent: {plural(left, 'run')} not begun or not finished"
             warnings.warn(f"{text}; run it again to go on", RuntimeWarning, stacklevel=3)
         return over
 

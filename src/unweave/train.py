@@ -21,7 +21,7 @@ from torch import Generator, Tensor, nn
 from .checkpoint import Checkpoint
 from .data import FactorData
 from .discovery import own_source
-from .engine import Engine, choose
+from .engine import Engine, choose, rounded
 from .errors import InputError
 from .pack import Part, Trainable
 from .step import prepared
@@ -92,7 +92,9 @@ def train(
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
     device = torch.device(first.found_device())
     data = data.to(device)
-    data = data.rendered() if first.stays() else data
+    if first.stays():
+        with rounded(False):  # observations are the same for every precision
+            data = data.rendered()
     first.check_data(data)
     for method in pack:
         method.forget()
@@ -104,11 +106,11 @@ def train(
     nets = [seeded(method).to(device) for method in pack]
     window = -(-first.steps // MOST_ROWS)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
-    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen)
-    about = [engine.name, own_source(type(first)), prepared(first), _glimpse(data, device)]
+    about = [own_source(type(first)), prepared(first), _glimpse(data, device)]
     keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
+    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=keeper.how())
     parts = engine.parts
-    done = keeper.restore(parts)
+    done = keeper.restore(parts, engine.name)
     start, begun = time.perf_counter(), done
     while done < first.steps:
         k = min(CHUNK, first.steps - done)

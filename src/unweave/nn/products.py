@@ -30,8 +30,8 @@ def _fits(module: nn.Module) -> bool:
     # Of exactly these classes: a convolution that computes its weights is left as it is.
     if not isinstance(module, nn.Conv2d | nn.ConvTranspose2d) or type(module) not in PLAIN:
         return False
-    form = module.kernel_size, module.stride, module.padding, module.dilation, module.groups
-    return form == ((4, 4), (2, 2), (1, 1), (1, 1), 1) and module.padding_mode == "zeros"
+    form = module.kernel_size, module.stride, module.padding, module.dilation, module.groups, module.output_padding
+    return form == ((4, 4), (2, 2), (1, 1), (1, 1), 1, (0, 0)) and module.padding_mode == "zeros"
 
 
 # A 4 x 4 kernel of stride 2 is a 2 x 2 kernel of stride 1 over blocks of 2 x 2 pixels: row 2 t + r of the kernel is row
@@ -47,7 +47,8 @@ class HalvingProduct(nn.Conv2d):
         b, a = self.weight.shape[:2]
         n, _, h, w = x.shape
         h, w = h // 2, w // 2
-        blocks = F.pad(x, (1, 1, 1, 1)).reshape(n, a, h + 1, 2, w + 1, 2).permute(0, 2, 4, 3, 5, 1).flatten(3)
+        x = F.pad(x, (1, 1, 1, 1))[:, :, : 2 * h + 2, : 2 * w + 2]  # of an odd side, the last row meets no kernel
+        blocks = x.reshape(n, a, h + 1, 2, w + 1, 2).permute(0, 2, 4, 3, 5, 1).flatten(3)
         W = self.weight.reshape(b, a, 2, 2, 2, 2)  # (b, a, t, r, u, s)
         if 4 * a <= b:
             met = torch.cat([blocks[:, t : t + h, u : u + w] for t, u in CORNERS], -1)  # (n, h, w, 16 a)
@@ -55,7 +56,7 @@ class HalvingProduct(nn.Conv2d):
         else:
             parts = _four(blocks, W.permute(3, 5, 1, 2, 4, 0).reshape(4 * a, 4 * b))  # (r s a, t u b)
             y = _sum([part[:, t : t + h, u : u + w] for (t, u), part in parts])  # (n, h, w, b)
-        y = y if self.bias is None else y + self.bias
+        y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.permute(0, 3, 1, 2)
 
 
@@ -63,6 +64,8 @@ class DoublingProduct(nn.ConvTranspose2d):
     """4 x 4, stride 2, padding 1, transposed: (n, a, h, w) -> (n, b, 2 h, 2 w)."""
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        if output_size is not None:
+            return super().forward(x, output_size)
         a, b = self.weight.shape[:2]
         n, _, h, w = x.shape
         x = x.permute(0, 2, 3, 1)
@@ -76,7 +79,7 @@ class DoublingProduct(nn.ConvTranspose2d):
             blocks = _sum([_moved(part, t, u) for (t, u), part in parts])  # (n, h + 1, w + 1, 4 b)
         whole = blocks.reshape(n, h + 1, w + 1, 2, 2, b).permute(0, 5, 1, 3, 2, 4)
         out = whole.reshape(n, b, 2 * h + 2, 2 * w + 2)[:, :, 1:-1, 1:-1]
-        return out if self.bias is None else out + self.bias[:, None, None]
+        return out if self.bias is None else out + self.bias.to(out.dtype)[:, None, None]
 
 
 def _times(x: Tensor, W: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ from torch import Tensor
 from ..data import in_parts
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
-MANY = 32 * BATCH  # and so many keep a GPU busy
+MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
+ROOM = 2**28  # numbers that a batch of neighbourhoods may have on a GPU
 DEPENDENT = 1e-4  # of a column's length that is left after those before it
 ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
@@ -25,7 +26,8 @@ def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
 
     Differences are taken in double precision and used in single: distances between neighbours are small.
     """
-    for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else MANY):
+    many = max(1, min(MANY, ROOM // (near.shape[1] * points.shape[1])))
+    for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
         cloud = (points[rows] - points[rows[:, :1]]).float()
         yield cloud @ cloud.mT
 
