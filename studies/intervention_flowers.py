@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.neighbors import NearestNeighbors
 
@@ -110,11 +111,9 @@ def main(options: Options) -> None:
         save(reconstructions(method, x[queries]), options.out / f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
     lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
-    say_table(
-        ["method", "feature", "neighbours of the same kind", "shared with another feature"],
-        lines,
-        f"{len(x):,} photographs",
-    )
+    head = ["method", "feature", "neighbours of the same kind", "shared with another feature"]
+    pd.DataFrame(lines, columns=head).to_csv(options.out / "scores.csv", index=False)
+    say_table(head, lines, f"{len(x):,} photographs")
     say(f"Figures are in {options.out}.")
 
 
