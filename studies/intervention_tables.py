@@ -141,7 +141,7 @@ def ablations(ours: dict[str, Any]) -> dict[str, Neural]:
         "all": {}, "without L_in": {"lambda_in": 0.0}, "without L_adv": {"lambda_adv": 0.0},
         "L_adv x 3": {"lambda_adv": 3 * ours.get("lambda_adv", 10.0)}, "without L_diff": {"lambda_diff": 0.0},
         "without weights": {"reweigh": False}, "minimax": {"adversary": "minimax"},
-        "through the steps": {"through": "steps"},
+        "through the steps": {"through": "steps"}, "L_diff by ridge": {"through": "ridge"},
     }  # fmt: skip
     return {f"{OURS}: {name}": InterventionAutoencoder(**ours | change) for name, change in left_out.items()}
 

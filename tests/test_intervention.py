@@ -6,23 +6,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Ridge
 from torch import nn
 from torch.func import functional_call
 
 from unweave import InputError, Method
+from unweave.arrays import as_data
 from unweave.data import Table
 from unweave.datasets import Resampled, SquaresXY
 from unweave.functional import shuffled
 from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
-from unweave.methods.intervention import STEEPEST, exchanged
+from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.nn.spectral import normalised, spectrally
 from unweave.originals import MissingData
 from unweave.run import Run, read_run
 from unweave.scoring import Scorer, scored, variants
 from unweave.study import execute
+from unweave.train import train
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
+
+
+class Squared(nn.Module):
+    def forward(self, x):
+        return x.square()
 
 
 def rng(seed=0):
@@ -170,6 +178,46 @@ def test_the_weight_of_the_difficulty_is_that_of_the_gradient_which_reaches_the_
     for through in ("data", "steps"):
         assert float(slopes(0.0, through)[0].abs().max()) == 0
     assert not torch.allclose(slopes(1.0, "steps")[0], whole)  # the inner steps depend on the decoder too
+
+
+def test_a_ridge_translator_is_scikit_learns_and_exact_where_it_can_be():
+    rng = np.random.default_rng(0)
+    u, u_new = rng.normal(size=(20, 3)), rng.normal(size=(8, 3))
+    map_ = rng.normal(size=(3, 3))
+    v = u @ map_ + 1
+    centred = u - u.mean(0)
+    known = Ridge(alpha=RIDGE * np.square(centred).sum(1).mean(), fit_intercept=False).fit(centred, v - v.mean(0))
+    found = ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
+    np.testing.assert_allclose(found, known.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(found, u_new @ map_ + 1, atol=0.1)
+
+
+def test_difficulty_by_ridge_is_none_for_an_exchange_that_is_linear(ready):
+    method, net, batch = ready(through="ridge")
+    assert not hasattr(net, "translator")
+    z, z_r = batch["x"][:, :3], batch["x_r"][:, :3]
+    own = method.of_feature(torch.tensor([1]), z)
+    net.decoder = nn.Linear(3, 6)  # exchanging is adding a constant
+    easy = method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(1.0))
+    net.decoder = nn.Sequential(nn.Linear(3, 6), Squared())
+    hard = method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(1.0))
+    assert float(easy.detach()) < 0.02 * float(hard.detach())
+    (slope,) = torch.autograd.grad(
+        method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(0.0)), [net.decoder[0].weight]
+    )
+    assert float(slope.abs().max()) == 0
+
+
+def test_packs_learn_by_ridge_too(sheet):
+    data = as_data(sheet)
+    settings = SMALL | {"features": 3, "diff_after": 0.0, "through": "ridge", "steps": 5}
+    pack = [InterventionAutoencoder(**settings, seed=seed) for seed in (0, 1)]
+    alone = InterventionAutoencoder(**settings, seed=1)
+    for method in (*pack, alone):
+        method.get_ready(data)
+    assert train(pack, data, strategy="stack", compiling="never") == [None, None]
+    assert train([alone], data) == [None]
+    np.testing.assert_allclose(pack[1].transform(sheet), alone.transform(sheet), atol=1e-5)
 
 
 def test_the_difficulty_waits_for_its_turn(ready):

@@ -19,6 +19,8 @@ from ..supervision import Plan
 from ._autoencoding import Autoencoding
 from ._vae import weighed
 
+RIDGE = 0.01  # strength of a linear translator's regularisation, in mean squares of an image's deviation
+EDGE = 1e-3  # what it makes is cut to probabilities, by so much away from 0 and 1
 STEEPEST = 100.0  # norm to which the translator's gradients are cut, nats per image being large numbers
 
 
@@ -44,8 +46,9 @@ class InterventionAutoencoder(Autoencoding):
     """share of the steps after which L_diff acts on the autoencoder; until then it teaches the translator alone"""
     adversary: Literal["minimax", "non-saturating"] = "non-saturating"
     """what encoder and decoder minimise of L_adv: itself, or -log D where it has log(1 - D)"""
-    through: Literal["data", "steps", "off"] = "data"
-    """L_diff is differentiated through the pairs alone, or through the translator's steps too; or there is none"""
+    through: Literal["data", "steps", "ridge", "off"] = "data"
+    """L_diff is differentiated through the pairs alone, or through the translator's steps too; or the translator is a
+    ridge regression, which needs no steps; or there is no L_diff"""
     inner_steps: int = 3
     """s, steps of the translator on the pairs of a batch"""
     inner_lr: Lane = 1e-3
@@ -100,7 +103,7 @@ class InterventionAutoencoder(Autoencoding):
         codes = self.count() * self.feature_dim
         net = self.coder(shape, codes, latent=codes)
         net.discriminator, net.weight = (self._judge(shape) for _ in range(2))
-        if self.through != "off":
+        if self.through in ("data", "steps"):
             inner = self.coder(shape, self.translator, latent=self.translator)
             net.translator = nn.Sequential(inner.encoder, inner.decoder)
         return net
@@ -135,7 +138,8 @@ class InterventionAutoencoder(Autoencoding):
         terms = {"rec": (1, rec), "in": (self.lambda_in, back), "adv": (self.lambda_adv, adv), "critic": (1, critic)}
         if self.through != "off":
             weight = self.lambda_diff * (batch["progress"] >= self.diff_after)
-            terms["diff"] = 1, self.difficulty(net, z, z_r, self.of_feature(k[:1], z), weight)
+            difficulty = self.difficulty_by_ridge if self.through == "ridge" else self.difficulty
+            terms["diff"] = 1, difficulty(net, z, z_r, self.of_feature(k[:1], z), weight)
         return weighed(terms)
 
     def of_feature(self, k: Tensor, z: Tensor) -> Tensor:
@@ -181,12 +185,35 @@ class InterventionAutoencoder(Autoencoding):
         u, v = leaking(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
         return self.translation(theta, net.translator, u, v)
 
+    def difficulty_by_ridge(self, net: Any, z: Tensor, z_r: Tensor, own: Tensor, weight: Tensor) -> Tensor:
+        """L_diff of the best linear translator: a network that has learned for a few steps may be no translator at all,
+        and then the loss asks for images that need none. The entropy of images, which no one can avoid, is left out.
+        """
+        a, b = z_r[:1], z_r[1:2]
+        u, v = leaking(self.mean(net.decoder(exchanged(z, a, b, own))), weight).chunk(2)
+        u_new, v_new = leaking(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
+        told, exact = ridge(u, v, u_new), v_new
+        if self.bernoulli():
+            told, exact = torch.logit(told, EDGE), torch.logit(exact, EDGE)
+        return (self.reconstruction(v_new, told) - self.reconstruction(v_new, exact)).mean()
+
     def translation(self, theta: dict[str, Tensor], translator: nn.Module, u: Tensor, v: Tensor) -> Tensor:
         """L_trans, Eq. 2."""
         return self.reconstruction(v, functional_call(translator, theta, (u,))).mean()
 
     def encode(self, x: Tensor) -> Tensor:
         return self.applied(lambda net, part: net.encoder(part), x)
+
+
+def ridge(u: Tensor, v: Tensor, u_new: Tensor) -> Tensor:
+    """Ridge regression from u to v, (n, ...) each, in its dual form, at u_new; in double precision."""
+    U, V, T = (x.flatten(1).double() for x in (u, v, u_new))
+    centre, middle = U.mean(0), V.mean(0)
+    U, T = U - centre, T - centre
+    gram = U @ U.mT  # (n, n)
+    strength = RIDGE * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
+    L, _ = torch.linalg.cholesky_ex(gram + strength * torch.eye(len(U), dtype=U.dtype, device=U.device))
+    return ((T @ U.mT) @ torch.cholesky_solve(V - middle, L) + middle).to(u.dtype).reshape(u_new.shape)
 
 
 def exchanged(z: Tensor, a: Tensor, b: Tensor, own: Tensor) -> Tensor:
