@@ -218,7 +218,8 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
             engine.run(2)
             started = time.perf_counter() - begun
             if options.warm:
-                torch.cuda.synchronize()  # a process that shares the device must not end with work under way
+                if on_gpu:
+                    torch.cuda.synchronize()  # a process that shares the device must not end with work under way
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(engine.run, options)
     except Exception as error:

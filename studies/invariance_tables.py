@@ -138,6 +138,8 @@ class Options:
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """The contestants by their names in the tables."""
+    if options.tune and options.best:
+        raise InputError("--tune looks for settings, --best takes those that were found: say one of them")
     small, digits = options.scale == "small", "mnist" in options.data
     shared: Any = {"seed": seed, "steps": options.steps or (600 if small else 10_000)}
     shared |= {"label": LABEL.get(options.data, "")}
