@@ -10,8 +10,9 @@ python studies/invariance_tables.py --data colored-mnist --scale small --only sw
 
 Accuracy on average, and in the worst group: one combination of nuisances. The paper does not say what its groups are;
 the worst combination of class and nuisances is shown too. The probe is a fresh classifier of the nuisances from what
-each method predicts from, with the share of the commonest value as chance. The paper's numbers stand beside ours. Runs
-are kept under OUT/runs.
+each method predicts from, with the share of the commonest value as chance. Explained is the share of the variance of
+images that reconstructions have: near 0, a decoder does nothing, and losses through it neither. The paper's numbers
+stand beside ours. Runs are kept under OUT/runs.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from unweave.datasets.colored import Painted
 from unweave.errors import InputError
 from unweave.findings import Claim, Findings, Number, ahead, contestants
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
+from unweave.methods.swap_contrast import explained
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.neural import Neural
 from unweave.run import Run, read_run
@@ -186,7 +188,8 @@ def scores(folder: Path, options: Options) -> list[dict[str, float]]:
             "worst": worst_group_accuracy(y[rows], guess[rows], group[rows]),
             "worst of class": worst_group_accuracy(y[rows], guess[rows], np.c_[y, group][rows]),
         }
-        found.append(each | ({"probe": probe.accuracy, "chance": probe.chance} if at < 0 else {}))
+        more = {"probe": probe.accuracy, "chance": probe.chance, "explained": shown(method, options)}
+        found.append(each | (more if at < 0 else {}))
     return found
 
 
@@ -201,6 +204,14 @@ def tested(folder: Path, method: Any, options: Options) -> tuple[np.ndarray, tup
     points = torch.cartesian_prod(digits, *data.allowed)
     z = [method.transform(data.render(part)) for part in in_parts(points, 10_000)]
     return data.labels(points).numpy(), data.factors, np.concatenate(z)
+
+
+def shown(method: Any, options: Options) -> float:
+    """The share of the variance of training images that reconstructions have, where there are any."""
+    if not isinstance(method, SwapContrast | VAEClassifier):
+        return np.nan
+    x = Unseen(of=options.data).load().draw(1_000, torch.Generator().manual_seed(0)).x
+    return explained(x, torch.as_tensor(method.inverse_transform(method.transform(x))))
 
 
 def guessed(method: Any, codes: np.ndarray) -> np.ndarray:
@@ -222,7 +233,9 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
         ]
         probe = f"{group['probe'].mean():.3f} ({group['chance'].mean():.3f})" if np.isnan(angle) else ""
         turn = "all" if np.isnan(angle) else f"{angle:+g}"
-        lines.append([name, turn, f"{len(group)}", *cells, plus_minus(group["worst of class"]), probe])
+        decoded = group["explained"].mean()  # of methods without a decoder, and at one angle, there is none
+        cells += [plus_minus(group["worst of class"]), probe, "" if np.isnan(decoded) else f"{decoded:.2f}"]
+        lines.append([name, turn, f"{len(group)}", *cells])
     return lines
 
 
@@ -288,6 +301,7 @@ def main(options: Options) -> None:
     )
     rows.to_csv(out / "scores.csv", index=False)
     head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class", "probe (chance)"]
+    head += ["explained"]
     steps = next(iter(methods(options, 0).values())).steps
     say_table(head, lines_of(rows, options), f"{Unseen(of=options.data, part='test').title()}; {steps:,} steps")
     say(f"scores.csv is in {out}.")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import unweave
 from unweave import InputError
@@ -15,7 +16,7 @@ from unweave.data import Factor, Table
 from unweave.datasets.colored import Painted
 from unweave.functional import Normal
 from unweave.methods import AdaGVAE, SwapContrast
-from unweave.methods.swap_contrast import apart, class_mean, contrast
+from unweave.methods.swap_contrast import SHRUNK, apart, class_mean, contrast, explained, settled
 from unweave.metrics import nuisance_probe
 from unweave.supervision import held_out, pairs
 
@@ -208,6 +209,39 @@ def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(told):
         "nuisance1",
         "nuisance4",
     ]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_settled_classifier_is_logistic_regression(classes):
+    z = torch.randn(400, 3, generator=rng())
+    u = torch.multinomial(torch.softmax(z @ torch.randn(3, classes, generator=rng(1)), 1), 1, generator=rng(2))[:, 0]
+    head = settled(torch.nn.Linear(3, classes), z, u)
+    strength = 2 * SHRUNK * len(z) * float(z.square().mean()) / (2 if classes == 2 else 1)  # two rows, one difference
+    model = LogisticRegression(C=1 / strength, tol=1e-8, max_iter=1_000).fit(z.numpy(), u.numpy())
+    with torch.no_grad():
+        found = torch.softmax(head(z.double()), 1).numpy()
+    np.testing.assert_allclose(found, model.predict_proba(z.numpy()), atol=1e-4)
+
+
+def test_only_a_classifier_that_learns_alone_is_settled(told):
+    """Where it has learned nothing beside the codes, it still predicts; one that shares its loss is left as it is."""
+    x, table = told
+    settings = {"steps": 300, "lr": 5e-3, "layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "beta": 20.0}
+    alone = SwapContrast(**settings, classifier_lr=1e-9).fit(x, table)
+    assert alone.score(x, table["kind"].to_numpy()) > 0.9
+    joint = SwapContrast(**settings | {"steps": 3}, classifier_lr=1e-9, scheme="joint").fit(x, table)
+    start = SwapContrast(**settings | {"steps": 1}, classifier_lr=1e-9, scheme="joint").fit(x, table)
+    torch.testing.assert_close(joint.net_.classifier.weight, start.net_.classifier.weight, atol=1e-6, rtol=0)
+
+
+def test_a_decoder_that_shows_nothing_is_named(told):
+    x, table = told
+    settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
+    idle = SwapContrast(**settings, steps=3, beta=1.0).fit(x, table)
+    alive = SwapContrast(**settings, steps=300, beta=20.0).fit(x, table)
+    assert any("decoder shows next to nothing" in line for line in idle.diagnosis_)
+    assert not any("decoder" in line for line in alive.diagnosis_)
+    assert explained(torch.tensor([[0.0], [2.0]]), torch.tensor([[0.0], [1.0]])) == 0.5
 
 
 def test_without_known_nuisances_nothing_is_exchanged(told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Sequence
 from typing import Any, final
@@ -97,9 +98,10 @@ class Classifying(ClassifierMixin, Autoencoding):
     @torch.no_grad()
     def predict_proba(self, X: Any) -> np.ndarray:
         """How likely each class is, (n, classes), in the order of `classes_`."""
-        z = torch.from_numpy(np.asarray(self.transform(X))).float()
+        z = torch.tensor(np.asarray(self.transform(X)), dtype=torch.float64)
         net: Any = self.net_
-        return torch.softmax(net.classifier(self.predictive(z)).double(), 1).numpy()
+        head = copy.deepcopy(net.classifier).double()  # a head may be steep: what is left of doubles stays
+        return torch.softmax(head(self.predictive(z)), 1).numpy()
 
     @final
     def predict(self, X: Any) -> np.ndarray:

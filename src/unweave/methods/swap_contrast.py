@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, final
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..data import FactorData
+from ..data import FactorData, in_parts
 from ..errors import InputError, plural
 from ..functional import Normal, kl
 from ..neural import Lane
@@ -18,6 +19,9 @@ from ..optimiser import Adam
 from ..supervision import Plan, label_column, labelled, paired, pairs
 from ._classifying import Classifying, nuisances
 from ._vae import VAE, Terms, divergence, posterior, weighed
+
+SETTLED, PART, SHRUNK = 10_000, 1_000, 1e-4  # observations the classifier is settled on, at once, and its weight decay
+DEAD = 0.1  # share of the variance of observations below which a decoder shows nothing
 
 
 @final
@@ -39,7 +43,8 @@ class SwapContrast(Classifying, VAE):
     divergence: Literal["kl", "js"] = "kl"
     """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
-    """cross-entropy teaches the classifier alone, or the encoder too; or it does so in the place of the contrast"""
+    """cross-entropy teaches the classifier alone, and to the end once the codes are; or the encoder too; or it does so
+    in the place of the contrast"""
     alpha: Lane = 1.0
     """weight of L_dis: exchanging shared codes changes nothing"""
     beta: Lane = 300.0
@@ -142,6 +147,21 @@ class SwapContrast(Classifying, VAE):
     def prior(self, n: int, rng: Generator) -> Tensor:
         return torch.randn(n, sum(self.parts()), generator=rng)
 
+    def conclude(self, data: FactorData) -> None:
+        super().conclude(data)
+        net: Any = self.net_
+        plan = self.plan(data, SETTLED, Generator().manual_seed(self.seed))
+        with torch.no_grad():
+            parts = in_parts(plan.views["x"], PART)
+            z = torch.cat([self.encode(data.render(part).float()) for part in parts])
+            shown = explained(data.render(parts[0]).float(), self.mean(net.decoder(z[: len(parts[0])])))
+        if shown < DEAD:
+            text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
+            self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
+        if self.scheme == "alternate":  # codes no longer move: beside moving ones the classifier was always late
+            head = settled(net.classifier, self.predictive(z), plan.given["u"])
+            net.classifier.load_state_dict(head.state_dict())
+
     # Eq. 10 -----------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -199,6 +219,28 @@ class SwapContrast(Classifying, VAE):
     def allowed(self, progress: Tensor) -> Tensor:
         """In how many factors pairs may differ by now."""
         return 1 + ((self.most_ - 1) * warmed(progress, self.warm_difficulty)).floor()
+
+
+def settled(classifier: Any, z_p: Tensor, u: Tensor) -> nn.Module:
+    """The classifier with the least cross-entropy of classes u given codes z_p, (n, p), in double precision."""
+    head = copy.deepcopy(classifier).double().requires_grad_(True)
+    z_p = z_p.double()
+    size = z_p.square().mean()  # so that weight decay means the same for large codes and small ones
+    optimiser: Any = torch.optim.LBFGS(head.parameters(), max_iter=200, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        loss = F.cross_entropy(head(z_p), u) + SHRUNK * size * head.weight.square().sum()
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    return head
+
+
+def explained(x: Tensor, x_rec: Tensor) -> float:
+    """The share of the variance of observations, (n, ...) each, that reconstructions have."""
+    return 1 - float((x - x_rec).square().sum() / (x - x.mean(0)).square().sum().clamp(min=1e-12))
 
 
 def warmed(progress: Tensor, share: float) -> Tensor:
