@@ -48,7 +48,7 @@ def translation_difficulty(
     translator: Literal["linear", "network"] = "linear",
     pairs: int = 2,
     observations: int = 256,
-    steps: int = 60,
+    steps: int = 300,
     seed: int = 0,
 ) -> Translation:
     """How hard it is to learn, from examples, what exchanging one value of a feature for another does.
