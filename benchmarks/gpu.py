@@ -6,6 +6,9 @@ python benchmarks/gpu.py --warm                               # only compile, so
 python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
 python benchmarks/gpu.py --parts lanes                        # whether a lane of a pack is its solo run
 
+Starting a pack takes longer than measuring it. So several calls with different --cases may run side by side: they make
+ready together, measure one at a time while the others wait, and write to the same OUT.
+
 Ratios are to a plain eager loop of the same method, one model, data on the device, measured in the same run. Inputs are
 drawn anew for every step. Medians of rounds. `stack` turns convolutions into products (unfold and bmm) of all models at
 once, `fork` runs each model on a stream of its own; both are captured in one CUDA graph. Written to OUT as it goes;
@@ -14,13 +17,16 @@ what a call before has measured there on the same device, and this one does not,
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import platform
 import re
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,6 +135,14 @@ def chosen(names: Iterable[str], options: Options) -> list[str]:
     return found
 
 
+@contextlib.contextmanager
+def the_device(*, alone: bool) -> Iterator[None]:
+    """Hold the device together with other calls of this program, or alone; wait until that is possible."""
+    with (Path(tempfile.gettempdir()) / f"unweave-gpu-{os.getuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+
+
 # Training -------------------------------------------------------------------------------------------------------
 
 
@@ -170,14 +184,15 @@ def packed(pack: list[Any], data: FactorData, how: str) -> Engine:
 def rate(run: Callable[[int], None], options: Options) -> float:
     """Steps per second, the median over rounds."""
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
-    run(options.steps)
     found = []
-    for _ in range(options.rounds):
-        wait()
-        start = time.perf_counter()
+    with the_device(alone=True):
         run(options.steps)
-        wait()
-        found.append(options.steps / (time.perf_counter() - start))
+        for _ in range(options.rounds):
+            wait()
+            start = time.perf_counter()
+            run(options.steps)
+            wait()
+            found.append(options.steps / (time.perf_counter() - start))
     return statistics.median(found)
 
 
@@ -214,12 +229,13 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         with precise(pack[0]):
-            engine = packed(pack, data, how)
-            engine.run(2)
+            with the_device(alone=False):
+                engine = packed(pack, data, how)
+                engine.run(2)
+                if on_gpu:
+                    torch.cuda.synchronize()  # others may measure from now on, and none may end with work under way
             started = time.perf_counter() - begun
             if options.warm:
-                if on_gpu:
-                    torch.cuda.synchronize()  # a process that shares the device must not end with work under way
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(engine.run, options)
     except Exception as error:
@@ -343,15 +359,19 @@ def main(options: Options) -> None:
     device = torch.cuda.get_device_name() if on_gpu else platform.machine()
     where = {"torch": torch.__version__, "date": datetime.now(UTC).date().isoformat()}
     rows: list[dict[str, Any]] = []
-    found = json.loads(options.out.read_text()) if options.out.is_file() else {}
-    before = found["rows"] if found.get("device") == device else []
 
     def keep(row: dict[str, Any]) -> None:
         rows.append(row | where)
         say(json.dumps(row))
         if not options.warm:
             options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(json.dumps({"device": device, "rows": kept(before, rows)}, indent=1) + "\n")
+            with options.out.open("a+") as file:  # which other calls may write to as well
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.seek(0)
+                found = json.loads(file.read() or "{}")
+                before = found["rows"] if found.get("device") == device else []
+                file.truncate(0)
+                file.write(json.dumps({"device": device, "rows": kept(before, rows[-1:])}, indent=1) + "\n")
 
     makers = {"training": training, "lanes": lanes, "data": rendering, "scores": scoring, "spectral": spectral}
     for part in options.parts:

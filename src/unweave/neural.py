@@ -19,7 +19,7 @@ from torch import Generator, Tensor, nn
 
 from .checks import usable
 from .data import FactorData, in_parts
-from .engine import precise
+from .engine import precise, rounded
 from .errors import InputError, kebab
 from .method import Method
 from .optimiser import Adam
@@ -188,9 +188,16 @@ class Neural(Method):
 
     @final
     def applied(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
-        """What a function of the network and some rows gives, in parts; doubles are computed in double precision."""
-        net = self.net_ if x.dtype == torch.float32 else copy.deepcopy(self.net_).to(x.dtype)
-        return torch.cat([function(net, part) for part in in_parts(x, AT_ONCE // max(1, prod(self.shape_)))])
+        """What a function of the network and some rows gives, in parts; doubles are computed in double precision.
+
+        Many rows go through it on the method's device, and come back.
+        """
+        device = self.found_device() if x.numel() > AT_ONCE and torch.cuda.is_available() else "cpu"
+        here = device == "cpu" and x.dtype == torch.float32
+        net = self.net_ if here else copy.deepcopy(self.net_).to(device, x.dtype)
+        parts = in_parts(x, AT_ONCE // max(1, prod(self.shape_)))
+        with rounded(False):
+            return torch.cat([function(net, part.to(device)).cpu() for part in parts])
 
     @property
     def history(self) -> pd.DataFrame:
