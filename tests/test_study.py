@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import unweave.perform
 from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
@@ -414,3 +415,27 @@ def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
     assert not unweave.perform.perform_pack(runs, [tmp_path / run.key for run in runs], how)
     time.sleep(1.5)  # who watches over helpers would have ended this process by now
     assert len(find_runs([tmp_path])) == 3
+
+
+def test_a_pack_that_is_too_large_for_the_device_is_trained_in_halves(tmp_path, monkeypatch):
+    sizes, real = [], unweave.perform.fit_pack
+
+    def small(methods, *args, **settings):
+        sizes.append(len(methods))
+        if len(methods) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(methods, *args, **settings)
+
+    monkeypatch.setattr(unweave.perform, "fit_pack", small)
+    runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(5))
+    assert execute(runs, tmp_path, metrics=["mcc"])["seed"].tolist() == [0, 1, 2, 3, 4]
+    assert sizes == [5, 2, 3, 1, 2] and not list(tmp_path.glob(".*.checkpoint"))
+
+
+def test_one_model_that_is_too_large_for_the_device_is_named(tmp_path, monkeypatch):
+    def none(*args, **settings):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(unweave.perform, "fit_pack", none)
+    with pytest.warns(match="does not fit into the memory of the device: a smaller batch_size"):
+        execute([Run(DATA, BetaVAE(steps=2))], tmp_path, metrics=["mcc"])

@@ -31,7 +31,8 @@ FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess
 FEW = 300  # model-steps, of which counting the work takes as long as the work
 OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
 _WINNERS: dict[tuple[Any, ...], dict[str, Any]] = {}  # of races that were run before
-MEASURED_STEPS = 100_000  # of all models together, from which on a race of strategies on a GPU pays
+UNMEASURED = 5_000  # steps of all models together that are not worth a look at the clock
+LONG = 150  # seconds that a run must take on a GPU for a race of strategies, two of them compiled, to pay
 
 
 class Engine:
@@ -156,7 +157,7 @@ def choose(
         key = (type(first), first.signature(), prepared(first), len(pack), torch.cuda.get_device_name(device))
         if before and strategy == "auto":
             return make(strategy=before.partition(",")[0], compiled=before.endswith("compiled"))
-        return _on_gpu(make, key, len(pack) * first.steps, convolutions, compiling, strategy)
+        return _on_gpu(make, key, first.steps, convolutions, compiling, strategy)
     best = "stack" if len(pack) > 1 and not convolutions else "loop"
     chosen = best if strategy == "auto" else strategy
     weights = len(list(nets[0].parameters()))
@@ -177,35 +178,39 @@ def choose(
 
 
 def _on_gpu(
-    make: Callable[..., Engine], key: tuple[Any, ...], work: int, convolutions: bool, compiling: str, strategy: str
+    make: Callable[..., Engine], key: tuple[Any, ...], steps: int, convolutions: bool, compiling: str, strategy: str
 ) -> Engine:
     """Captured in a CUDA graph in any case; which strategy, by a short race where the run is long.
 
     The winner is kept for the next pack of so many models of the same signature.
     """
     compiled, models = compiling != "never", key[3]
-    if strategy != "auto" or work < MEASURED_STEPS:
-        short = "fork" if convolutions or models == 1 else "stack"
-        pays = compiling == "always" or (compiled and work >= MEASURED_STEPS)
-        return make(strategy=strategy if strategy != "auto" else short, compiled=pays)
-    if (*key, compiled) in _WINNERS:
-        return make(**_WINNERS[*key, compiled])
-    racers = [("fork", False), ("fork", True), ("stack", True)][: 3 if models > 1 else 2]
-    best: tuple[float, tuple[str, bool]] | None = None
-    for racer, with_compiler in racers:
-        if with_compiler and not compiled:
+    usual = "fork" if convolutions or models == 1 else "stack"
+    if strategy != "auto" or models * steps < UNMEASURED:
+        return make(strategy=usual if strategy == "auto" else strategy, compiled=compiling == "always")
+    if (*key, compiled) not in _WINNERS:
+        seconds = {(usual, False): _timed(make(strategy=usual, compiled=False))}
+        if seconds[usual, False] * steps < LONG and compiling != "always":
+            return make(strategy=usual, compiled=False)
+        seconds |= _race([("fork", False), *([("fork", True), ("stack", True)] if compiled else [])], make, seconds)
+        winner = min(seconds, key=lambda racer: seconds[racer])
+        _WINNERS[*key, compiled] = {"strategy": winner[0], "compiled": winner[1]}
+    return make(**_WINNERS[*key, compiled])
+
+
+def _race(
+    racers: Sequence[tuple[str, bool]], make: Callable[..., Engine], known: dict[tuple[str, bool], float]
+) -> dict[tuple[str, bool], float]:
+    """Seconds for a step of every strategy, compiled or not, that can be had here and is not known yet."""
+    found = {}
+    for strategy, compiled in racers:
+        if (strategy, compiled) in known:
             continue
         try:
-            seconds = _timed(make(strategy=racer, compiled=with_compiler))
-        except Exception as error:  # this strategy cannot be had here: the others may
-            warnings.warn(f"strategy {racer!r} was left out: {first_line(error)}", RuntimeWarning, stacklevel=2)
-            continue
-        if best is None or seconds < best[0]:
-            best = seconds, (racer, with_compiler)
-    if best is None:
-        raise InputError("no strategy works on this device: try device='cpu'")
-    _WINNERS[*key, compiled] = {"strategy": best[1][0], "compiled": best[1][1]}
-    return make(**_WINNERS[*key, compiled])
+            found[strategy, compiled] = _timed(make(strategy=strategy, compiled=compiled))
+        except Exception as error:
+            warnings.warn(f"strategy {strategy!r} was left out: {first_line(error)}", RuntimeWarning, stacklevel=4)
+    return found
 
 
 def _timed(engine: Engine, steps: int = 30) -> float:

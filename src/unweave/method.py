@@ -99,6 +99,9 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         data = self.given(X, y)
         self.get_ready(data)
         self.learn(data)
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Tensor):  # as a file gives them back, since products round by layout
+                setattr(self, name, value.contiguous())
         return self
 
     @final

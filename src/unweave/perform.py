@@ -121,7 +121,19 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning; judged by {_describe(draw, data)}")
     start = time.perf_counter()
-    failures = _learn(pack, data, checkpoint, keys, how.head + title)
+    try:
+        failures = _learn(pack, data, checkpoint, keys, how.head + title)
+    except torch.OutOfMemoryError as error:
+        if len(pack) == 1:
+            text = f"{title} does not fit into the memory of the device: a smaller batch_size, or device='cpu'"
+            raise InputError(text) from error
+        failures = []
+    if not failures:  # outside of the handler, which would hold on to what was allocated
+        torch.cuda.empty_cache()
+        checkpoint.unlink(missing_ok=True)
+        how.say(f"{title}: more than fits into the memory of the device: one half after the other")
+        halves = [half for half in (pack[: len(pack) // 2], pack[len(pack) // 2 :]) if set(half) & set(absent)]
+        return {key: error for half in halves for key, error in _train(half, places, how).items()}
     seconds = (time.perf_counter() - start) / len(pack)
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     able = [run for run in absent if run.key not in lost]

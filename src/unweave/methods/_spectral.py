@@ -105,7 +105,7 @@ class SpectralICA(Method):
         y = torch.from_numpy(found.y)
         y = y - y.mean(0)
         codes = y @ independent(y, self.seed).T
-        self.points_, self.embedding_, self.codes_ = (part.contiguous() for part in (cloud.points, y, codes))
+        self.points_, self.embedding_, self.codes_ = cloud.points, y, codes
         self.latent_dim_, self.n_neighbors_ = found.d, found.k
         self.eigenvalues_ = [float(v) for v in found.values]
         self._judge(cloud, found)

@@ -80,7 +80,7 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
     rank = int((spread[:keep] > 1e-6 * spread[0]).sum()) if float(spread[0]) > 0 else 0
     directions = directions[:rank]
     sign = directions.gather(1, directions.abs().argmax(1, keepdim=True)).sign()
-    return mean.double(), (directions * sign).contiguous()  # as a file gives them back: products round by layout
+    return mean.double(), directions * sign
 
 
 def project(view: View, render: Callable[[Tensor], Tensor], points: Tensor, features: int) -> Tensor:
