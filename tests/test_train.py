@@ -435,6 +435,8 @@ def test_runs_of_one_signature_are_trained_together_and_a_failure_costs_itself_a
     runs += [Run(SwissRoll(points=100), BetaTCVAE(steps=40, latent_dim=2, layers=(8,), batch_size=16))]
     runs += sweep(SwissRoll(points=100), small, lr=[1e30])
     assert sorted(map(len, packs(runs))) == [1, 5]
+    assert sorted(map(len, packs(runs, workers=2))) == [1, 2, 3]  # six runs: no pack of more than three
+    assert sorted(map(len, packs(runs, workers=50))) == [1] * 6
     with pytest.warns(RuntimeWarning, match=r"beta-vae is not finite from step \d.*lr=1e\+30"):
         table = execute(runs, tmp_path, metrics=["mcc"])
     assert len(table) == 5

@@ -74,7 +74,9 @@ def execute_on_ray(
     try:
         _carry(every.values())
         work = _Work(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
-        work.follow(packs(every.values()), Tally(list(every), out), budget)
+        there = ray.cluster_resources()
+        workers = int(there.get("GPU", 0) or there.get("CPU", 1))
+        work.follow(packs(every.values(), workers), Tally(list(every), out), budget)
     finally:
         if ours:
             ray.shutdown()

@@ -29,7 +29,7 @@ from .run import Run, read_run, rows
 from .storage import no_room, read_json, write_whole
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
-MOST_IN_PACK = 64  # models that are trained together
+MOST_IN_PACK = 128  # models that are trained together, where the device has room for them
 PATIENCE = 1.0  # seconds between looks at what another process is working on
 
 NOTE = ".study.json"  # in the folder of the runs: what was asked
@@ -101,14 +101,19 @@ def _python(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
 
 
-def packs(runs: Iterable[Run]) -> list[list[Run]]:
-    """Runs that can be trained together: of one dataset and signature; those without networks by themselves."""
+def packs(runs: Iterable[Run], workers: int = 1) -> list[list[Run]]:
+    """Runs that can be trained together: of one dataset and signature; those without networks by themselves.
+
+    Packs are no larger than they may be for all of so many workers to have some.
+    """
+    every = {run.key: run for run in runs}
+    most = min(MOST_IN_PACK, max(1, -(-len(every) // max(1, workers))))
     groups: dict[str, list[Run]] = {}
-    for run in {run.key: run for run in runs}.values():
+    for run in every.values():
         method = run.method
         signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
         groups.setdefault(signature, []).append(run)
-    at_once = {key: max(1, MOST_IN_PACK // getattr(group[0].method, "restarts", 1)) for key, group in groups.items()}
+    at_once = {key: max(1, most // getattr(group[0].method, "restarts", 1)) for key, group in groups.items()}
     return [group[i : i + at_once[k]] for k, group in groups.items() for i in range(0, len(group), at_once[k])]
 
 
