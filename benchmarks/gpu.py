@@ -224,7 +224,6 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
 
 def measured(pack: list[Any], data: FactorData, how: str, base: float, options: Options) -> dict[str, Any]:
     """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none."""
-    begun = time.perf_counter()
     on_gpu = options.device == "cuda"
     try:
         if on_gpu:
@@ -232,18 +231,23 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
             torch.cuda.reset_peak_memory_stats()
         with precise(pack[0]):
             with the_device(alone=False):
+                begun = time.perf_counter()
                 engine = packed(pack, data, how)
                 engine.run(2)
                 if on_gpu:
                     torch.cuda.synchronize()  # others may measure from now on, and none may end with work under way
-            started = time.perf_counter() - begun
+                started = time.perf_counter() - begun
             if options.warm:
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(engine.run, options)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}
     memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
-    found = {"model-steps/s": round(speed, 1), "ratio": round(speed / base, 1) if base else None}
+    found = {
+        "model-steps/s": round(speed, 1),
+        "ratio": round(speed / base, 1) if base else None,
+        "eager": round(base, 1),
+    }
     return found | {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
 
 
@@ -274,7 +278,8 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         alone = gone(name, [2], solo, options.device)
         with mock.patch("unweave.train.seeded", nudged):
             others = {"alone, one rounding off": gone(name, [2], solo, options.device)}
-        others |= {how: gone(name, [0, 1, 2], ways[how], options.device) for how in ways}
+        asked = [how for how in ways if how in options.how or options.device == "cpu"]
+        others |= {how: gone(name, [0, 1, 2], ways[how], options.device) for how in asked}
         for how, other in others.items():
             off = float((other - alone).norm() / alone.norm())
             keep({"case": f"{name}: a lane and its solo run", "how": how, "relative difference": off})
@@ -398,7 +403,9 @@ def main(options: Options) -> None:
 
     makers = {"training": training, "lanes": lanes, "data": rendering, "scores": scoring, "spectral": spectral}
     for part in options.parts:
-        if part == "training" or not options.warm:
+        if options.warm and part != "training":
+            continue
+        with contextlib.nullcontext() if part in ("training", "data") else the_device(alone=True):  # those two do so
             makers[part](options, keep)
     trained = [row for row in rows if row.get("model-steps/s")]
     columns = ["case", "how", "precision", "models", "model-steps/s", "ratio", "GiB", "seconds to start"]

@@ -179,6 +179,7 @@ def scores(folder: Path, options: Options) -> list[dict[str, float]]:
     angle = c[:, names.index("angle")].astype(int) if "angle" in names else np.zeros(len(y), int)
     some = np.random.default_rng(0).permutation(len(y))[:5_000]
     probe = nuisance_probe(c[some][:, others], method.predictive(torch.from_numpy(z)).numpy()[some])
+    more = {"probe": probe.accuracy, "chance": probe.chance, "explained": shown(method, options)}
     found = []
     for at in [-1, *(np.unique(angle) if "angle" in names else ())]:
         rows = (angle == at) | (at < 0)
@@ -188,7 +189,6 @@ def scores(folder: Path, options: Options) -> list[dict[str, float]]:
             "worst": worst_group_accuracy(y[rows], guess[rows], group[rows]),
             "worst of class": worst_group_accuracy(y[rows], guess[rows], np.c_[y, group][rows]),
         }
-        more = {"probe": probe.accuracy, "chance": probe.chance, "explained": shown(method, options)}
         found.append(each | (more if at < 0 else {}))
     return found
 

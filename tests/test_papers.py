@@ -104,7 +104,7 @@ def test_the_page_is_what_the_results_say():
 
 def test_stored_tables_hold_the_papers_numbers_beside_ours():
     found = findings(find("intervention/table-1"), stored())
-    number = next(n for n in found.numbers if n.name == "intervention, correlated, DCI")
+    number = next(n for n in found.numbers if n.name == "intervention, lambda_adv 30, correlated, DCI")
     assert number.paper == 0.74
     assert np.mean(number.ours) == pytest.approx(0.559, abs=0.001)
 

@@ -432,10 +432,25 @@ def test_a_pack_that_is_too_large_for_the_device_is_trained_in_halves(tmp_path, 
     assert sizes == [5, 2, 3, 1, 2] and not list(tmp_path.glob(".*.checkpoint"))
 
 
+def test_a_pack_that_has_fitted_before_goes_on_from_its_checkpoint_when_memory_was_short(tmp_path, monkeypatch):
+    sizes, real = [], unweave.perform.fit_pack
+
+    def late(methods, *args, **settings):
+        sizes.append(len(methods))
+        found = real(methods, *args, **settings)
+        if len(sizes) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return found
+
+    monkeypatch.setattr(unweave.perform, "fit_pack", late)
+    execute(sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(3)), tmp_path)
+    assert sizes == [3, 3]
+
+
 def test_one_model_that_is_too_large_for_the_device_is_named(tmp_path, monkeypatch):
     def none(*args, **settings):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(unweave.perform, "fit_pack", none)
-    with pytest.warns(match="does not fit into the memory of the device: a smaller batch_size"):
+    with pytest.warns(match="does not fit into the memory of the device .*: a smaller batch_size"):
         execute([Run(DATA, BetaVAE(steps=2))], tmp_path, metrics=["mcc"])

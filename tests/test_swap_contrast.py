@@ -15,7 +15,7 @@ from unweave.arrays import as_data, as_pairs
 from unweave.data import Factor, Table
 from unweave.datasets.colored import Painted
 from unweave.functional import Normal
-from unweave.methods import AdaGVAE, SwapContrast
+from unweave.methods import AdaGVAE, SwapContrast, swap_contrast
 from unweave.methods.swap_contrast import SHRUNK, apart, class_mean, contrast, explained, settled
 from unweave.metrics import nuisance_probe
 from unweave.supervision import held_out, pairs
@@ -232,6 +232,17 @@ def test_only_a_classifier_that_learns_alone_is_settled(told):
     joint = SwapContrast(**settings | {"steps": 3}, classifier_lr=1e-9, scheme="joint").fit(x, table)
     start = SwapContrast(**settings | {"steps": 1}, classifier_lr=1e-9, scheme="joint").fit(x, table)
     torch.testing.assert_close(joint.net_.classifier.weight, start.net_.classifier.weight, atol=1e-6, rtol=0)
+
+
+def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):
+    """Of many rows some are drawn to settle the classifier on; every class is among them."""
+    monkeypatch.setattr(swap_contrast, "SETTLED", 40)
+    x = np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32)
+    y = np.repeat([0, 1, 2], [300, 299, 1])
+    x[:, 0] += 4 * y
+    model = SwapContrast(**SMALL | {"steps": 30}).fit(x, y)
+    points, u = model.typical(as_data(x, y))
+    assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
 def test_a_decoder_that_shows_nothing_is_named(told):

@@ -8,11 +8,11 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from unweave import InputError, catalog, step
+from unweave import InputError, catalog, engine, neural, step
 from unweave.arrays import as_data
 from unweave.checkpoint import Checkpoint
 from unweave.engine import choose
-from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
+from unweave.methods import GIN, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.neural import Lane, Neural, fit_pack
 from unweave.nn.conv import conv_decoder, conv_encoder
 from unweave.nn.products import DoublingProduct, HalvingProduct, as_products
@@ -422,6 +422,72 @@ def test_saving_takes_a_small_share_of_the_time(tmp_path):
     assert (tmp_path / "c").exists()
 
 
+# The race of strategies on a GPU, with a clock of our own --------------------------------------------------------
+
+
+@pytest.fixture
+def race(monkeypatch):
+    """Which engine `_on_gpu` makes when steps take these seconds, and which it tried; some fail."""
+    monkeypatch.setattr(engine, "_WINNERS", {})
+
+    def run(clock, *, steps=10_000, models=4, convolutions=True, compiling="auto", strategy="auto"):
+        tried = []
+
+        def timed(made):
+            tried.append(made)
+            if isinstance(clock[made], Exception):
+                raise clock[made]
+            return clock[made]
+
+        monkeypatch.setattr(engine, "_timed", timed)
+        made = engine._on_gpu(
+            lambda strategy, compiled: (strategy, compiled),
+            ("key", "", "", models),
+            steps,
+            convolutions,
+            compiling,
+            strategy,
+        )
+        return made, tried
+
+    return run
+
+
+FORK, FORKED, STACKED = ("fork", False), ("fork", True), ("stack", True)
+
+
+def test_a_long_run_takes_the_fastest_strategy_and_remembers_it(race):
+    clock = {FORK: 0.1, FORKED: 0.05, STACKED: 0.02}
+    assert race(clock) == (STACKED, [FORK, FORKED, STACKED])
+    assert race(clock) == (STACKED, [])
+
+
+def test_a_run_that_is_soon_over_is_not_raced_or_not_even_timed(race):
+    assert race({FORK: 0.001}) == (FORK, [FORK])
+    assert race({FORK: 0.001}) == (FORK, [])  # remembered too
+    assert race({}, steps=900, models=128) == (FORK, [])
+    assert race({}, steps=900, convolutions=False) == (("stack", False), [])
+
+
+def test_who_asks_for_a_compiler_or_for_none_is_obeyed(race):
+    assert race({FORKED: 0.001, STACKED: 0.0001}, compiling="always") == (FORKED, [FORKED])
+    assert race({FORKED: 1.0, STACKED: 0.1}, compiling="always", models=5) == (STACKED, [FORKED, STACKED])
+    assert race({FORK: 1.0}, compiling="never") == (FORK, [FORK])
+    assert race({}, strategy="stack", compiling="never") == (("stack", False), [])
+
+
+def test_a_strategy_that_fails_is_left_out_and_too_little_memory_is_told_as_such(race):
+    broken = RuntimeError("no rule for this")
+    with pytest.warns(RuntimeWarning, match="'fork' was left out: no rule"):
+        assert race({FORK: broken, FORKED: broken, STACKED: 1.0})[0] == STACKED
+    with pytest.warns(RuntimeWarning), pytest.raises(InputError, match="no strategy works on this device"):
+        race({FORK: broken, FORKED: broken, STACKED: broken}, models=5)
+    full = RuntimeError("capture failed")
+    full.__context__ = torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.warns(RuntimeWarning), pytest.raises(torch.OutOfMemoryError):
+        race({FORK: full}, models=6)
+
+
 # Studies --------------------------------------------------------------------------------------------------------
 
 
@@ -437,6 +503,8 @@ def test_runs_of_one_signature_are_trained_together_and_a_failure_costs_itself_a
     assert sorted(map(len, packs(runs))) == [1, 5]
     assert sorted(map(len, packs(runs, workers=2))) == [1, 2, 3]  # six runs: no pack of more than three
     assert sorted(map(len, packs(runs, workers=50))) == [1] * 6
+    again = sweep(SwissRoll(points=100), GIN(steps=40, restarts=5), seed=range(60))
+    assert list(map(len, packs(again))) == [25, 25, 10]  # 125 models at most
     with pytest.warns(RuntimeWarning, match=r"beta-vae is not finite from step \d.*lr=1e\+30"):
         table = execute(runs, tmp_path, metrics=["mcc"])
     assert len(table) == 5
@@ -618,3 +686,13 @@ def test_settings_out_of_range_are_refused():
         made("annealed-vae", anneal=0.0).fit(X)
     with pytest.raises(InputError, match=r"widths=\(\)"):
         made("beta-vae", widths=()).fit(np.zeros((4, 1, 8, 8)) + np.arange(4)[:, None, None, None] / 4)
+
+
+def test_many_observations_are_encoded_here_where_the_device_is_gone(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    model = BetaVAE(steps=2, layers=(8,), latent_dim=2).fit(x)
+    z = model.transform(x)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(neural, "AT_ONCE", 30)  # ten rows
+    model.device = "cuda:7"  # of the machine that it was trained on
+    np.testing.assert_allclose(model.transform(x), z, rtol=1e-6)

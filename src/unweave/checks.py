@@ -91,6 +91,15 @@ def usable(device: str) -> str:
     return device
 
 
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether it is a device that has no memory left; not everything says so in the same way."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error) or "ALLOC_FAILED" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if x.dtype.kind != "f":

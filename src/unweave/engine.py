@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .checks import out_of_memory
 from .data import FactorData
 from .errors import InputError, first_line
 from .pack import Part, State, Trainable, cloned, copy_into
@@ -30,8 +31,8 @@ COMPILE_SECONDS = 60  # work that is worth the half minute of compiling
 FLOPS = 2e10  # of a CPU core or two, to guess how long a run will take; a guess that is the same everywhere
 FEW = 300  # model-steps, of which counting the work takes as long as the work
 OVERHEAD = 1e-4  # seconds that an eager step takes for every tensor of weights, however small
-_WINNERS: dict[tuple[Any, ...], dict[str, Any]] = {}  # of races that were run before
-UNMEASURED = 5_000  # steps of all models together that are not worth a look at the clock
+_WINNERS: dict[tuple[Any, ...], tuple[str, bool]] = {}  # of races that were run before
+UNTIMED = 1_000  # steps of a run that are over before a race is
 LONG = 150  # seconds that a run must take on a GPU for a race of strategies, two of them compiled, to pay
 
 
@@ -119,12 +120,14 @@ class Engine:
     def _forked(self, streams: Sequence[torch.cuda.Stream]) -> None:
         main = torch.cuda.current_stream()
         begin = main.record_event()  # an event, since of many streams one may be `main` itself, which would go on
-        for part, stream in zip(self.parts, streams, strict=True):
-            stream.wait_event(begin)
-            with torch.cuda.stream(stream):
-                self.step(part.state, part.batch(part.chunk, self.cursor))
-        for stream in streams:
-            main.wait_stream(stream)
+        try:
+            for part, stream in zip(self.parts, streams, strict=True):
+                stream.wait_event(begin)
+                with torch.cuda.stream(stream):
+                    self.step(part.state, part.batch(part.chunk, self.cursor))
+        finally:  # else the end of a capture would complain of these, and not of what went wrong
+            for stream in streams:
+                main.wait_stream(stream)
         self.cursor.add_(1)
 
 
@@ -184,32 +187,35 @@ def _on_gpu(
 
     The winner is kept for the next pack of so many models of the same signature.
     """
-    compiled, models = compiling != "never", key[3]
+    always, models = compiling == "always", key[3]
     usual = "fork" if convolutions or models == 1 else "stack"
-    if strategy != "auto" or models * steps < UNMEASURED:
-        return make(strategy=usual if strategy == "auto" else strategy, compiled=compiling == "always")
-    if (*key, compiled) not in _WINNERS:
-        seconds = {(usual, False): _timed(make(strategy=usual, compiled=False))}
-        if seconds[usual, False] * steps < LONG and compiling != "always":
-            return make(strategy=usual, compiled=False)
-        seconds |= _race([("fork", False), *([("fork", True), ("stack", True)] if compiled else [])], make, seconds)
-        winner = min(seconds, key=lambda racer: seconds[racer])
-        _WINNERS[*key, compiled] = {"strategy": winner[0], "compiled": winner[1]}
-    return make(**_WINNERS[*key, compiled])
+    if strategy != "auto" or steps < UNTIMED:
+        return make(strategy=usual if strategy == "auto" else strategy, compiled=always)
+    key = (*key, compiling)
+    if key not in _WINNERS:
+        seconds = _race([(usual, always)], make)
+        if not seconds or min(seconds.values()) * steps > LONG:
+            others = [("fork", False), ("fork", True), ("stack", True)]
+            allowed = {"always": (True,), "never": (False,)}.get(compiling, (True, False))
+            seconds |= _race([r for r in others if r[1] in allowed and r != (usual, always)], make)
+        if not seconds:
+            raise InputError("no strategy works on this device (warnings say why): try device='cpu'")
+        _WINNERS[key] = min(seconds, key=lambda racer: seconds[racer])
+    winner = _WINNERS[key]
+    return make(strategy=winner[0], compiled=winner[1])
 
 
-def _race(
-    racers: Sequence[tuple[str, bool]], make: Callable[..., Engine], known: dict[tuple[str, bool], float]
-) -> dict[tuple[str, bool], float]:
-    """Seconds for a step of every strategy, compiled or not, that can be had here and is not known yet."""
-    found = {}
+def _race(racers: Sequence[tuple[str, bool]], make: Callable[..., Engine]) -> dict[tuple[str, bool], float]:
+    """Seconds for a step of every strategy, compiled or not, that can be had here."""
+    found, full = {}, ""
     for strategy, compiled in racers:
-        if (strategy, compiled) in known:
-            continue
         try:
             found[strategy, compiled] = _timed(make(strategy=strategy, compiled=compiled))
         except Exception as error:
+            full = first_line(error) if out_of_memory(error) else full
             warnings.warn(f"strategy {strategy!r} was left out: {first_line(error)}", RuntimeWarning, stacklevel=4)
+    if full and not found:  # said so, since fewer models may fit
+        raise torch.OutOfMemoryError(full)
     return found
 
 

@@ -192,12 +192,16 @@ class Neural(Method):
 
         Many rows go through it on the method's device, and come back.
         """
-        device = self.found_device() if x.numel() > AT_ONCE and torch.cuda.is_available() else "cpu"
-        here = device == "cpu" and x.dtype == torch.float32
-        net = self.net_ if here else copy.deepcopy(self.net_).to(device, x.dtype)
         parts = in_parts(x, AT_ONCE // max(1, prod(self.shape_)))
-        with rounded(False):
-            return torch.cat([function(net, part.to(device)).cpu() for part in parts])
+        if len(parts) > 1 and torch.cuda.is_available():
+            try:
+                net = copy.deepcopy(self.net_).to(device := self.found_device(), x.dtype)
+                with rounded(False):
+                    return torch.cat([function(net, part.to(device)).cpu() for part in parts])
+            except (RuntimeError, InputError):
+                pass  # a device that is full, or not here, or another process's: a CPU can do it too
+        net = self.net_ if x.dtype == torch.float32 else copy.deepcopy(self.net_).to(x.dtype)
+        return torch.cat([function(net, part) for part in parts])
 
     @property
     def history(self) -> pd.DataFrame:

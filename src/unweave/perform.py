@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -19,9 +20,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator
 
 from .checkpoint import note_of
-from .checks import check_finite
+from .checks import check_finite, out_of_memory
 from .data import Draw, FactorData
-from .errors import InputError, plural
+from .errors import InputError, first_line, plural
 from .evaluation import score
 from .method import Method, read_config
 from .neural import Neural, fit_pack
@@ -78,15 +79,17 @@ def perform_pack(pack: Sequence[Run], folders: Sequence[Path], how: How) -> Erro
         if run not in missing:
             _finished(run, places[run.key], how)
     errors: Errors = {}
-    for group in _begun(pack, missing, folders[0].parent):
+    groups = begun(pack, missing, folders[0].parent)
+    left = [run for run in missing if not any(run in group for group in groups)]
+    for group in [*groups, *([left] if left else [])]:
         errors |= _train(group, places, how)
     return errors
 
 
-def _begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[list[Run]]:
-    """The missing runs in the groups in which their training began, as checkpoints tell, and the others as one.
+def begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[list[Run]]:
+    """The runs whose training began, in the groups in which it did, as checkpoints tell.
 
-    A checkpoint that none of them needs is removed.
+    A checkpoint that none of the missing ones needs is removed.
     """
     known, left, groups = {run.key: run for run in pack}, {run.key: run for run in missing}, []
     for path in sorted(parent.glob(".*.checkpoint")):
@@ -98,7 +101,7 @@ def _begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[li
             left = {key: run for key, run in left.items() if key not in keys}
         else:
             path.unlink(missing_ok=True)
-    return groups + ([list(left.values())] if left else [])
+    return groups
 
 
 def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
@@ -121,19 +124,11 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning; judged by {_describe(draw, data)}")
     start = time.perf_counter()
-    try:
-        failures = _learn(pack, data, checkpoint, keys, how.head + title)
-    except torch.OutOfMemoryError as error:
-        if len(pack) == 1:
-            text = f"{title} does not fit into the memory of the device: a smaller batch_size, or device='cpu'"
-            raise InputError(text) from error
-        failures = []
-    if not failures:  # outside of the handler, which would hold on to what was allocated
-        torch.cuda.empty_cache()
-        checkpoint.unlink(missing_ok=True)
+    failures = _learned(pack, data, checkpoint, keys, how.head + title)
+    if failures is None:
+        halves = [absent[: len(absent) // 2], absent[len(absent) // 2 :]]
         how.say(f"{title}: more than fits into the memory of the device: one half after the other")
-        halves = [half for half in (pack[: len(pack) // 2], pack[len(pack) // 2 :]) if set(half) & set(absent)]
-        return {key: error for half in halves for key, error in _train(half, places, how).items()}
+        return {key: error for half in halves if half for key, error in _train(half, places, how).items()}
     seconds = (time.perf_counter() - start) / len(pack)
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     able = [run for run in absent if run.key not in lost]
@@ -251,6 +246,39 @@ def fit_once(method: M, data: FactorData, folder: Path) -> M:
 def there(folder: Path) -> bool:
     """Whether something stands where a run is to be."""
     return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+
+
+def _learned(
+    pack: list[Run], data: FactorData, checkpoint: Path, note: str, title: str
+) -> Sequence[Failure | None] | None:
+    """Train a pack; None where several models are more than fits into the memory of the device.
+
+    One that did fit, since it has a checkpoint, goes on from there: others may have taken the memory meanwhile.
+    """
+    wrong = ""
+    for _ in range(2):
+        try:
+            return _learn(pack, data, checkpoint, note, title)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            wrong = first_line(error)
+        finally:
+            _tidy()
+        if not checkpoint.is_file():
+            break
+    checkpoint.unlink(missing_ok=True)
+    if len(pack) == 1:
+        text = f"{pack[0].title()} does not fit into the memory of the device ({wrong})"
+        raise InputError(f"{text}: a smaller batch_size, or device='cpu'")
+    return None
+
+
+def _tidy() -> None:
+    """Give back what training took of a GPU's memory: scoring takes long, and others may wait."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        gc.collect()  # of a captured graph, too
+        torch.cuda.empty_cache()
 
 
 def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title: str) -> Sequence[Failure | None]:

@@ -21,7 +21,7 @@ from . import catalog
 from .discovery import own_source
 from .errors import InputError, plural
 from .neural import Neural
-from .perform import EVALUATED, How, Notify
+from .perform import EVALUATED, How, Notify, begun, there
 from .run import Run, rows
 from .storage import whole_folder, write_whole
 from .study import DEFAULT_METRICS, Tally, failure_of, forget_failures, packs, settle
@@ -74,13 +74,19 @@ def execute_on_ray(
     try:
         _carry(every.values())
         work = _Work(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
-        there = ray.cluster_resources()
-        workers = int(there.get("GPU", 0) or there.get("CPU", 1))
-        work.follow(packs(every.values(), workers), Tally(list(every), out), budget)
+        resources = ray.cluster_resources()
+        workers = int(resources.get("GPU", 0) or resources.get("CPU", 1))
+        work.follow(_spread(every, out, workers), Tally(list(every), out), budget)
     finally:
         if ours:
             ray.shutdown()
     return rows([out / key for key in every if (out / key).is_dir()])
+
+
+def _spread(every: dict[str, Run], out: Path, workers: int) -> list[list[Run]]:
+    """Packs for so many workers; what was begun goes on as it began, whoever works now."""
+    groups = begun(list(every.values()), [run for run in every.values() if not there(out / run.key)], out)
+    return groups + packs([run for run in every.values() if not any(run in group for group in groups)], workers)
 
 
 def _ray() -> Any:

@@ -107,13 +107,14 @@ def packs(runs: Iterable[Run], workers: int = 1) -> list[list[Run]]:
     Packs are no larger than they may be for all of so many workers to have some.
     """
     every = {run.key: run for run in runs}
-    most = min(MOST_IN_PACK, max(1, -(-len(every) // max(1, workers))))
+    share = -(-len(every) // max(1, workers))
     groups: dict[str, list[Run]] = {}
     for run in every.values():
         method = run.method
         signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
         groups.setdefault(signature, []).append(run)
-    at_once = {key: max(1, most // getattr(group[0].method, "restarts", 1)) for key, group in groups.items()}
+    models = {key: getattr(group[0].method, "restarts", 1) for key, group in groups.items()}  # of each run
+    at_once = {key: max(1, min(share, MOST_IN_PACK // max(1, n))) for key, n in models.items()}
     return [group[i : i + at_once[k]] for k, group in groups.items() for i in range(0, len(group), at_once[k])]
 
 

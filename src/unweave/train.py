@@ -122,6 +122,7 @@ def train(
             break
         keeper.keep(parts, done, every, last=done == first.steps)
     failures = _finish(engine, pack, nets, window, done)
+    del engine, parts  # methods may want the room
     home = data.to("cpu")
     for method, failure in zip(pack, failures, strict=True):
         if failure is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any, Literal, final
 
 import numpy as np
@@ -150,17 +151,31 @@ class SwapContrast(Classifying, VAE):
     def conclude(self, data: FactorData) -> None:
         super().conclude(data)
         net: Any = self.net_
-        plan = self.plan(data, SETTLED, Generator().manual_seed(self.seed))
+        points, u = self.typical(data)
         with torch.no_grad():
-            parts = in_parts(plan.views["x"], PART)
-            z = torch.cat([self.encode(data.render(part).float()) for part in parts])
-            shown = explained(data.render(parts[0]).float(), self.mean(net.decoder(z[: len(parts[0])])))
+            x = data.render(points[:PART]).float()
+            shown = explained(x, self.mean(net.decoder(self.encode(x))))
         if shown < DEAD:
             text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
-        if self.scheme == "alternate":  # codes no longer move: beside moving ones the classifier was always late
-            head = settled(net.classifier, self.predictive(z), plan.given["u"])
+        if self.scheme == "alternate" and len(torch.unique(u)) == len(self.levels_):
+            # Codes no longer move: beside moving ones the classifier was always late.
+            with torch.no_grad():
+                z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
+            head = settled(net.classifier, self.predictive(z), u)
             net.classifier.load_state_dict(head.state_dict())
+
+    def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
+        """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
+        rng, column = Generator().manual_seed(self.seed), label_column(data, self.label or None)
+        points = data.observed(sys.maxsize)
+        points = data.sample(SETTLED, rng) if points is None else points
+        u = self.index(data.labels(points)[:, column].long())
+        if len(points) <= SETTLED:
+            return points, u
+        first = [int((u == k).nonzero()[0, 0]) for k in range(len(self.levels_))]
+        rows = torch.cat([torch.randperm(len(points), generator=rng)[:SETTLED], torch.tensor(first)])
+        return points[rows], u[rows]
 
     # Eq. 10 -----------------------------------------------------------------------------------------------------
 
