@@ -11,6 +11,12 @@ mpl.use("Agg")
 torch.set_num_threads(1)  # small tensors: waiting for a second thread costs more than it brings
 
 
+@pytest.fixture(autouse=True)
+def same_weights() -> None:
+    """Networks that tests build themselves start alike whatever ran before: some random ones have no gradient."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with real data, where there is one."""
