@@ -55,6 +55,7 @@ LANES = ("BetaVAE, conv", "FactorVAE, conv", "BetaTCVAE, conv", "BetaVAE, MLP", 
 HOW = {"fork": ("fork", "never"), "fork, compiled": ("fork", "always"), "stack, compiled": ("stack", "always")}
 Section = Literal["training", "lanes", "data", "scores", "spectral"]
 NAMES = ("case", "how", "precision", "models")
+NEXT = {"tf32": ("tf32", "bf16"), "single": ("single", "tf32")}
 STEPS = 10**6  # far away, so that schedules do not end
 
 
@@ -71,7 +72,7 @@ class Options:
     how: tuple[str, ...] = tuple(HOW)
     """strategies"""
     precisions: tuple[str, ...] = ()
-    """of products; default: the method's own, tf32 or single, and bf16"""
+    """of products; default: the method's own, and the next coarser one"""
     rounds: int = 5
     """repetitions, of which the median is taken"""
     steps: int = CHUNK
@@ -213,7 +214,7 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
             keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": base})
         usual = (1, 4, 16, 64, 128) if name in WIDE else (1, 16, 64)
         for models in options.packs or usual:
-            for precision in options.precisions or (alone.precision, "bf16"):
+            for precision in options.precisions or NEXT[alone.precision]:
                 for how in options.how:
                     if time.perf_counter() - start > options.budget:
                         return

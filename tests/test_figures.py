@@ -7,7 +7,9 @@ import torch
 from PIL import Image
 
 from unweave import InputError
+from unweave.data import Factor
 from unweave.figures.curves import curves
+from unweave.figures.embedding import embedding, two_alive
 from unweave.figures.style import save
 from unweave.figures.traversal import (
     animation,
@@ -91,3 +93,11 @@ def test_curves_have_a_panel_for_each_term():
     axes = curves(histories).axes
     assert [axis.get_title() for axis in axes] == ["loss", "kl"]
     assert [len(axis.lines) for axis in axes] == [2, 1]
+
+
+def test_an_embedding_shows_codes_that_vary():
+    z = np.random.default_rng(0).normal(size=(50, 4)) * [1.0, 0.01, 0.9, 1.0]
+    assert two_alive(z) == (0, 2)
+    assert two_alive(z * [1.0, 0.1, 0.01, 0.02]) == (0, 3)
+    figure = embedding(z, z[:, :1], [Factor("size", None)])
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("code 1", "code 3")
