@@ -251,9 +251,7 @@ def findings(options: Options, part: str) -> Findings:
     """The numbers of a table, and its claim: correlated factors cost the others more."""
     path, out = place(options) / "scores.csv", place(options)
     if not path.is_file():
-        return Findings(
-            missing=(options.table + " with the paper's lambda_adv",) if options.table == "dsprites" else ()
-        )
+        return Findings(missing=(f"{options.table}, lambda_adv {options.lambda_adv:g}",))
     figures = drawn(sorted(out.glob("figure-4-*.png")))
     if part == "figure-4":
         return Findings(figures=figures)

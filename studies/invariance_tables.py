@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
@@ -35,7 +36,6 @@ from unweave.datasets.colored import Painted
 from unweave.errors import InputError
 from unweave.findings import Claim, Findings, Number, ahead, contestants
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
-from unweave.methods.swap_contrast import explained
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.neural import Neural
 from unweave.run import Run, read_run
@@ -211,7 +211,8 @@ def shown(method: Any, options: Options) -> float:
     if not isinstance(method, SwapContrast | VAEClassifier):
         return np.nan
     x = Unseen(of=options.data).load().draw(1_000, torch.Generator().manual_seed(0)).x
-    return explained(x, torch.as_tensor(method.inverse_transform(method.transform(x))))
+    seen = method.inverse_transform(method.transform(x))
+    return float(r2_score(x.flatten(1), seen.reshape(len(x), -1), multioutput="variance_weighted"))
 
 
 def guessed(method: Any, codes: np.ndarray) -> np.ndarray:
@@ -300,8 +301,8 @@ def main(options: Options) -> None:
         [{"method": n, "seed": s} | each for (n, s, _), part in zip(done, found, strict=True) for each in part]
     )
     rows.to_csv(out / "scores.csv", index=False)
-    head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class", "probe (chance)"]
-    head += ["explained"]
+    head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class"]
+    head += ["probe (chance)", "explained"]
     steps = next(iter(methods(options, 0).values())).steps
     say_table(head, lines_of(rows, options), f"{Unseen(of=options.data, part='test').title()}; {steps:,} steps")
     say(f"scores.csv is in {out}.")

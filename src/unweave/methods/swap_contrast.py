@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import Any, Literal, final
 
 import numpy as np
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
@@ -154,7 +155,8 @@ class SwapContrast(Classifying, VAE):
         points, u = self.typical(data)
         with torch.no_grad():
             x = data.render(points[:PART]).float()
-            shown = explained(x, self.mean(net.decoder(self.encode(x))))
+            seen = self.mean(net.decoder(self.encode(x)))
+        shown = r2_score(x.flatten(1), seen.flatten(1), multioutput="variance_weighted")
         if shown < DEAD:
             text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
@@ -162,8 +164,7 @@ class SwapContrast(Classifying, VAE):
             # Codes no longer move: beside moving ones the classifier was always late.
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
-            head = settled(net.classifier, self.predictive(z), u)
-            net.classifier.load_state_dict(head.state_dict())
+            net.classifier.load_state_dict(settled(self.predictive(z), u))
 
     def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
@@ -236,26 +237,16 @@ class SwapContrast(Classifying, VAE):
         return 1 + ((self.most_ - 1) * warmed(progress, self.warm_difficulty)).floor()
 
 
-def settled(classifier: Any, z_p: Tensor, u: Tensor) -> nn.Module:
-    """The classifier with the least cross-entropy of classes u given codes z_p, (n, p), in double precision."""
-    head = copy.deepcopy(classifier).double().requires_grad_(True)
-    z_p = z_p.double()
-    size = z_p.square().mean()  # so that weight decay means the same for large codes and small ones
-    optimiser: Any = torch.optim.LBFGS(head.parameters(), max_iter=200, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimiser.zero_grad()
-        loss = F.cross_entropy(head(z_p), u) + SHRUNK * size * head.weight.square().sum()
-        loss.backward()
-        return loss
-
-    optimiser.step(closure)
-    return head
-
-
-def explained(x: Tensor, x_rec: Tensor) -> float:
-    """The share of the variance of observations, (n, ...) each, that reconstructions have."""
-    return 1 - float((x - x_rec).square().sum() / (x - x.mean(0)).square().sum().clamp(min=1e-12))
+def settled(z_p: Tensor, u: Tensor) -> dict[str, Tensor]:
+    """The linear classifier with the least cross-entropy of classes u, which are all there, given z_p (n, p)."""
+    decay = SHRUNK * float(z_p.double().square().mean())  # which means the same for large codes and small ones
+    model = LogisticRegression(C=1 / (2 * len(u) * max(decay, 1e-12)), max_iter=1_000).fit(
+        z_p.double().numpy(), u.numpy()
+    )
+    weight, bias = torch.from_numpy(model.coef_), torch.from_numpy(model.intercept_)
+    if len(weight) == 1:  # two classes have one row, their difference
+        weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
+    return {"weight": weight, "bias": bias}
 
 
 def warmed(progress: Tensor, share: float) -> Tensor:
