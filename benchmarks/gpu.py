@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
@@ -207,11 +208,14 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         data = load(options.device)
         shared = settings | {"steps": STEPS, "device": options.device}
         alone = cls(**shared)
-        base = 0.0
-        if not options.warm:
+
+        @cache
+        def base(name: str = name, alone: Any = alone, data: FactorData = data) -> float:
             with precise(alone):
-                base = rate(eager(alone, data), options)
-            keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": base})
+                found = rate(eager(alone, data), options)
+            keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": found})
+            return found
+
         usual = (1, 4, 16, 64, 128) if name in WIDE else (1, 16, 64)
         for models in options.packs or usual:
             for precision in options.precisions or NEXT[alone.precision]:
@@ -223,8 +227,13 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
                     keep(head | measured(pack, data, how, base, options))
 
 
-def measured(pack: list[Any], data: FactorData, how: str, base: float, options: Options) -> dict[str, Any]:
-    """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none."""
+def measured(
+    pack: list[Any], data: FactorData, how: str, base: Callable[[], float], options: Options
+) -> dict[str, Any]:
+    """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none.
+
+    The eager loop is measured when the first pack is ready: who waits for the device keeps no one from making ready.
+    """
     on_gpu = options.device == "cuda"
     try:
         if on_gpu:
@@ -241,14 +250,11 @@ def measured(pack: list[Any], data: FactorData, how: str, base: float, options: 
             if options.warm:
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(engine.run, options)
+            memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
+            eagerly = base()
     except Exception as error:
         return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}
-    memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
-    found = {
-        "model-steps/s": round(speed, 1),
-        "ratio": round(speed / base, 1) if base else None,
-        "eager": round(base, 1),
-    }
+    found = {"model-steps/s": round(speed, 1), "ratio": round(speed / eagerly, 1), "eager": round(eagerly, 1)}
     return found | {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
 
 

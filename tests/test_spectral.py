@@ -20,7 +20,7 @@ from unweave.spectral.dimension import by_gap, likeliest
 from unweave.spectral.eigen import smallest
 from unweave.spectral.extend import Atlas, landmarks
 from unweave.spectral.isometry import closest_pairs, most_isometric
-from unweave.spectral.local import by_cholesky, grams, hessian_operator, main_directions, tangent_operator, tangents
+from unweave.spectral.local import by_projection, grams, hessian_operator, main_directions, tangent_operator, tangents
 from unweave.spectral.neighbours import _by_distance, _self_first, neighbours, parts
 from unweave.spectral.view import main_directions as image_directions
 from unweave.spectral.view import smoothed, view_of, without_repeats
@@ -477,19 +477,29 @@ def test_neighbours_by_all_distances_are_those_of_the_tree():
     assert (found[:, 0] == np.arange(500)).all()
 
 
-def test_cholesky_gives_the_basis_of_householder_up_to_signs():
+def test_projections_give_the_basis_of_householder_up_to_signs():
     rng = torch.Generator().manual_seed(0)
     A = torch.randn(50, 12, 6, generator=rng, dtype=torch.float64)
-    A[3, :, 4] = A[3, :, 0] + 1e-9 * A[3, :, 4]  # nearly dependent: done the slow way
-    Q, wanted = by_cholesky(A), torch.linalg.qr(A)[0]
+    A[3, :, 4] = A[3, :, 0] + 1e-9 * A[3, :, 4]  # nearly dependent
+    kept = A.clone()
+    Q, wanted = by_projection(A), torch.linalg.qr(A)[0]
+    assert torch.equal(A, kept)
     eye = torch.eye(6, dtype=torch.float64).expand(50, 6, 6)
     torch.testing.assert_close(Q.mT @ Q, eye, atol=1e-12, rtol=0)
     torch.testing.assert_close((Q * wanted).sum(1).abs(), torch.ones(50, 6, dtype=torch.float64), atol=1e-9, rtol=0)
 
 
+def test_projections_complete_a_basis_where_columns_repeat_or_vanish():
+    A = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0))
+    A[0, :, 2], A[0, :, 3], A[1] = A[0, :, 1], 0.0, 0.0
+    Q = by_projection(A)
+    torch.testing.assert_close(Q.mT @ Q, torch.eye(4).expand(2, 4, 4), atol=1e-6, rtol=0)
+    torch.testing.assert_close(Q[0, :, :2] @ Q[0, :, :2].mT @ A[0, :, :2], A[0, :, :2])
+
+
 def test_the_operators_do_not_depend_on_which_way_a_basis_was_found(monkeypatch):
     data = SquaresXY(points=300, size=16, side=6).load()
     usual = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
-    monkeypatch.setattr("unweave.spectral.local.orthonormal", by_cholesky)
+    monkeypatch.setattr("unweave.spectral.local.orthonormal", by_projection)
     other = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
     assert mcc(usual.codes_, other.codes_) > 1 - 1e-6

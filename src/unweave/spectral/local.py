@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from ..data import in_parts
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
 MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
 ROOM = 2**28  # numbers that a batch of neighbourhoods may have on a GPU
-DEPENDENT = 1e-4  # of a column's length that is left after those before it
 ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
 
@@ -62,23 +62,26 @@ def main_directions(gram: Tensor, d: int) -> Tensor:
 def orthonormal(A: Tensor) -> Tensor:
     """An orthonormal basis of the columns, each after those before it, (n, k, m) -> (n, k, m).
 
-    By Householder's method; on a GPU, whose library does that one matrix at a time, by Cholesky's factor of A'A, twice,
-    which is as good unless columns nearly depend on each other: those few are done the slow way.
+    By Householder's method; on a GPU, whose library does that one matrix at a time, by Gram and Schmidt's.
     """
-    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else by_cholesky(A)
+    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else by_projection(A)
 
 
-def by_cholesky(A: Tensor) -> Tensor:
-    """The same basis up to signs: Fukaya et al. (2014), CholeskyQR2, in double precision."""
-    Q = A.double()
-    Q = Q / Q.square().sum(1, keepdim=True).sqrt().clamp(min=torch.finfo(Q.dtype).tiny)
-    bad = torch.zeros(len(Q), dtype=torch.bool, device=Q.device)
-    for _ in range(2):
-        L, info = torch.linalg.cholesky_ex(Q.mT @ Q)
-        bad |= (info > 0) | (L.diagonal(dim1=1, dim2=2).amin(1) < DEPENDENT)
-        Q = torch.linalg.solve_triangular(L, Q.mT, upper=False).mT
-    if bool(bad.any()):
-        Q[bad] = torch.linalg.qr(A[bad].double())[0]
+def by_projection(A: Tensor) -> Tensor:
+    """The same basis up to signs: from each column those before it are taken away, in double precision.
+
+    Three times: of a column that depends on those before it the first leaves rounding errors, or a nothing that any
+    direction may stand in for, which serve once they are as long as the rest and projected again.
+    """
+    Q = A.to(torch.float64, copy=True)
+    k, m = A.shape[1:]
+    any_other = torch.randn(m, 3, k, 1, generator=torch.Generator().manual_seed(0), dtype=Q.dtype).to(A.device)
+    for j in range(m):
+        v, before = Q[:, :, j : j + 1], Q[:, :, :j]
+        for direction in any_other[j]:
+            v = normalize(v + 1e-30 * direction, dim=1, eps=0.0)
+            v = v - before @ (before.mT @ v)
+        Q[:, :, j : j + 1] = normalize(v, dim=1)
     return Q.to(A.dtype)
 
 
