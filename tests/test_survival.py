@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 import unweave
 from unweave import InputError, Method, execute
@@ -138,6 +139,23 @@ def test_a_full_disk_is_known_by_what_libraries_say(text):
         raise InputError("cannot write") from OSError(28, "No space left on device")
     except InputError as error:
         assert no_room(error)
+
+
+@pytest.mark.parametrize(("text", "guilty"), [("device(s) busy or unavailable", 0), ("device-side assert", 1)])
+def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text, guilty, tmp_path, monkeypatch):
+    runs = unweave.sweep(SwissRoll(points=50), PCA(latent_dim=1), seed=range(2))
+
+    def lost(*args, **settings):
+        raise torch.AcceleratorError(f"CUDA error: {text}")
+
+    monkeypatch.setattr("unweave.study.perform_pack", lost)
+    monkeypatch.setattr("unweave.checks.torch.ones", lost)
+    with warnings.catch_warnings(), pytest.raises(InputError, match=r"does not answer.*run it again"):
+        warnings.simplefilter("ignore")
+        execute(runs, tmp_path, metrics=[])
+    assert len(list(tmp_path.glob(".failed/*"))) == guilty
+    monkeypatch.undo()
+    assert len(execute(runs, tmp_path, metrics=[])) == len(runs) - guilty
 
 
 # Claims -------------------------------------------------------------------------------------------------------------

@@ -100,6 +100,19 @@ def out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def device_lost(error: BaseException) -> bool:
+    """Whether it left this process without its GPU: after some errors nothing can be computed until it is restarted."""
+    if not isinstance(error, torch.AcceleratorError):
+        return False
+    try:
+        torch.ones(1, device="cuda").sum().item()
+    except torch.OutOfMemoryError:
+        return False
+    except RuntimeError:
+        return True
+    return False
+
+
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if x.dtype.kind != "f":

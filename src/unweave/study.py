@@ -19,9 +19,10 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from . import catalog
+from .checks import device_lost
 from .claims import claimed
 from .dataset import Dataset
-from .errors import InputError, plural
+from .errors import InputError, first_line, plural
 from .method import Method, read_config
 from .neural import Neural
 from .perform import EVALUATED, Errors, How, Notify, perform_pack, there
@@ -198,6 +199,11 @@ def settle(pack: Sequence[Run], out: Path, tally: Tally, how: How) -> bool:
             errors = {run.key: error for run in todo if not there(out / run.key)}
             if not errors:  # it was not a run that failed
                 raise
+            if device_lost(error):  # and others would fail by it as well
+                if "unavailable" not in str(error):  # else no run has to do with it
+                    record(errors, todo, out)
+                text = f"the GPU does not answer any more ({first_line(error)})"
+                raise InputError(f"{text}: run it again to go on: what is done is kept") from error
         record(errors, todo, out)
     return True
 
