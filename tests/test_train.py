@@ -488,6 +488,12 @@ def test_a_strategy_that_fails_is_left_out_and_too_little_memory_is_told_as_such
         race({FORK: full}, models=6)
 
 
+def test_a_race_ends_where_the_gpu_is_lost(race, monkeypatch):
+    monkeypatch.setattr(engine, "device_lost", lambda error: "illegal" in str(error))
+    with pytest.raises(RuntimeError, match="illegal memory access"):  # and no warning that a strategy was left out
+        race({FORK: RuntimeError("an illegal memory access")})
+
+
 # Studies --------------------------------------------------------------------------------------------------------
 
 

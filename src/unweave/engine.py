@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .checks import out_of_memory
+from .checks import device_lost, out_of_memory
 from .data import FactorData
 from .errors import InputError, first_line
 from .pack import Part, State, Trainable, cloned, copy_into
@@ -212,6 +212,8 @@ def _race(racers: Sequence[tuple[str, bool]], make: Callable[..., Engine]) -> di
         try:
             found[strategy, compiled] = _timed(make(strategy=strategy, compiled=compiled))
         except Exception as error:
+            if device_lost(error):
+                raise
             full = first_line(error) if out_of_memory(error) else full
             warnings.warn(f"strategy {strategy!r} was left out: {first_line(error)}", RuntimeWarning, stacklevel=4)
     if full and not found:  # said so, since fewer models may fit
