@@ -31,7 +31,7 @@ from unweave.perform import fit_once
 from unweave.storage import read_json, write_json
 from unweave.terminal import say
 
-EXTRA = 2  # variables behind the knee that are drawn too
+EXTRA = 2  # variables behind the knee that are drawn too, and more where the papers show more
 
 
 @dataclass(kw_only=True)
@@ -75,7 +75,8 @@ def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     save(spectra(model, x[:5_000]), out / "spectrum.png")
     save(curves({model.title(): model.history}), out / "curves.png")
     rows = None if isinstance(model, GIN) else centres(model, x[:5_000], u[:5_000])
-    for j in range(min(model.n_informative_ + EXTRA, MOST_VARIABLES)):
+    shown = max(high for _, high in SHOWN["labels" if isinstance(model, GIN) else "self-supervised"].values())
+    for j in range(min(max(model.n_informative_ + EXTRA, shown), MOST_VARIABLES)):
         save(variable(model, j, rows), out / f"variable-{j + 1:02}.png")
     if isinstance(model, GIN):
         save(styles(model), out / "samples-full.png")
