@@ -278,8 +278,8 @@ def test_a_fault_in_a_method_is_ours_to_explain_and_debug_shows_it(run, tmp_path
     code, _, err = run("fit", "mine.py:M", "squares-xy", *SMALL)
     assert code == 1
     assert "KeyError: 'key' (--debug shows where)" in err
-    with pytest.raises(KeyError):
-        main(["fit", "mine.py:M", "squares-xy", *SMALL, "--debug"])
+    code, _, err = run("fit", "mine.py:M", "squares-xy", *SMALL, "--debug")
+    assert code == 1 and "Traceback" in err and "def learn(self, data): {}['key']" in err
 
 
 def test_python_m_unweave_is_the_same_and_pipes_may_close():

@@ -28,7 +28,9 @@ def test_28_pixels_are_halved_twice_and_then_looked_at_as_they_are():
     assert decoder(torch.zeros(2, 32)).shape == (2, 3, 28, 28)
 
 
-@pytest.mark.parametrize("shape", [(1, 64, 64), (3, 32, 32), (3, 28, 28), (1, 16, 48), (2, 6, 10), (1, 7, 7)])
+@pytest.mark.parametrize(
+    "shape", [(1, 64, 64), (3, 32, 32), (3, 28, 28), (1, 16, 48), (2, 6, 10), (1, 7, 7), (3, 75, 45)]
+)
 def test_images_of_any_size_go_in_and_come_out(shape):
     x = torch.rand(5, *shape, generator=torch.Generator().manual_seed(0))
     z = conv_encoder(shape, 4)(x)
@@ -39,3 +41,21 @@ def test_images_of_any_size_go_in_and_come_out(shape):
 def test_rows_of_numbers_are_no_images():
     with pytest.raises(InputError, match="convolutions want images"):
         conv_encoder((10,), 2)
+
+
+def test_odd_sides_are_halved_as_often_as_even_ones():
+    def numbers(shape):
+        return sum(p.numel() for p in conv_encoder(shape, 4).parameters())
+
+    assert numbers((1, 67, 65)) == numbers((1, 80, 80))
+    assert numbers((1, 225, 225)) == numbers((1, 240, 240))
+    images = torch.rand(2, 1, 31, 45, generator=torch.Generator().manual_seed(0))
+    encoder = conv_encoder((1, 31, 45), 4)
+    moved = images.clone()
+    moved[:, :, -1, -1] += 1.0  # what lies at the edge is seen, too
+    assert not torch.equal(encoder(images), encoder(moved))
+
+
+def test_channels_that_come_last_are_noticed():
+    with pytest.raises(InputError, match=r"channels come last.*moveaxis"):
+        conv_encoder((32, 40, 3), 2)

@@ -163,9 +163,9 @@ def bad(folder: Path) -> dict[str, tuple[Path, dict[str, tuple[str, ...]], str]]
         "frames": (_frames(folder), {}, "holds 3 images"),
         "float image": (_float_image(folder), {}, "holds values from 0 to 7"),
         "one array row": (save(folder, "single.npy", x[:1]), {}, "at least two are needed"),
-        "constant": (save(folder, "const.csv", constant), {}, "1 column .* never change: 'c3'.*--data.drop-constant"),
+        "constant": (save(folder, "const.csv", constant), {}, "1 column .* never changes: 'c3'.*--data.drop-constant"),
         "all constant": (text("dead.csv", "a,b\n1,2\n1,2\n"), {}, "every column .* is constant"),
-        "constant array": (save(folder, "const.npy", constant), {}, "never change: 'column 3'"),
+        "constant array": (save(folder, "const.npy", constant), {}, "never changes: 'column 3'"),
         "constant factor": (text("f.csv", "a,b\n1,7\n2,7\n"), {"factors": ("b",)}, "factor 'b' .* never changes"),
         "unknown column": (
             save(folder, "u.csv", x),

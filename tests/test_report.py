@@ -146,7 +146,7 @@ metrics = ["mcc", "sap[r2]"]
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     (folder / "beta.py").write_text(STUDY)
-    with pytest.warns(RuntimeWarning, match="failed"):
+    with pytest.warns(RuntimeWarning, match="failed"), pytest.raises(SystemExit):
         study(["run", str(folder / "beta.py"), "--out", str(folder / "runs")])
     return write_report([folder / "runs"], folder / "page.html")
 

@@ -307,7 +307,7 @@ def test_a_file_that_is_no_study_says_why(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         read_study(tmp_path / "s.py")
     with pytest.raises(InputError, match="no Python file"):
-        read_study(tmp_path / "s.txt")
+        read_study(tmp_path)
 
 
 def test_the_commands_show_where_a_study_stands_and_write_its_rows(tmp_path, capsys, monkeypatch):

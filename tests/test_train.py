@@ -1,6 +1,7 @@
 """The trainer: a lane is its solo run, a killed run is the run, a failed lane is alone."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 
 from unweave import InputError, catalog, engine, neural, step
 from unweave.arrays import as_data
-from unweave.checkpoint import Checkpoint
+from unweave.checkpoint import Checkpoint, seconds_of
 from unweave.engine import choose
 from unweave.methods import GIN, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.neural import Lane, Neural, fit_pack
@@ -373,6 +374,21 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(tmp_path, strategy):
     again = pack()  # the file stays: what was trained can be had once more
     train(again, DATA, checkpoint=file, report=seen.append, strategy=strategy, compiling="never")
     assert torch.equal(weights(again[0]), weights(whole[0]))
+
+
+def test_the_seconds_before_a_stop_count_too(tmp_path):
+    file, stop = tmp_path / "a.checkpoint", stop_at(300)
+
+    def slow(progress):
+        time.sleep(1.0 if progress.step == 100 else 0.0)
+        stop(progress)
+
+    taken = [seconds_of(file)]
+    for report in (slow, stop_at(400)):
+        with pytest.raises(StopError):
+            train(ready([made("beta-vae", steps=500)]), DATA, checkpoint=file, every=100, report=report)
+        taken.append(seconds_of(file))
+    assert taken[0] == 0 and 1 <= taken[1] < taken[2]
 
 
 def test_a_slow_pack_is_saved_by_the_clock(tmp_path, monkeypatch):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .datasets.faces import GeneratorManifold as GeneratorManifold
     from .errors import InputError as InputError
     from .explanation import explain as explain
+    from .files import OwnData as OwnData
     from .method import Method as Method
     from .neural import Lane as Lane
     from .neural import Neural as Neural
@@ -67,6 +68,7 @@ _HOME = {
     "load": "catalog",
     "scorer": "catalog",
     "explain": "explanation",
+    "OwnData": "files",
     "metric": "scoring",
     "write_report": "report",
 }

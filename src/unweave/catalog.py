@@ -27,21 +27,21 @@ from .scoring import Metric, Scorer, variants
 def methods() -> dict[str, type[Method]]:
     """Every method by its catalog name."""
     found = contents(_methods.__name__, lambda o: isinstance(o, type) and issubclass(o, Method))
-    return {kebab(name): thing for name, thing in sorted(found.items())}
+    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
 
 
 @cache
 def datasets() -> dict[str, type[Dataset]]:
     """Every dataset by its catalog name."""
     found = contents(_datasets.__name__, lambda o: isinstance(o, type) and issubclass(o, Dataset))
-    return {kebab(name): thing for name, thing in sorted(found.items())}
+    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
 
 
 @cache
 def metrics() -> dict[str, Metric]:
     """Every metric by its catalog name."""
     found = contents(_metrics.__name__, lambda o: hasattr(o, "facts"))
-    return {kebab(name): thing for name, thing in sorted(found.items())}
+    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
 
 
 def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
@@ -68,6 +68,18 @@ def find_metrics(names: Iterable[str], *, every: bool = False) -> dict[str, Metr
     for name in names:
         plain, bracket, variant = name.removesuffix("]").partition("[")
         found |= variants(find(metrics, plain), variant if bracket else None, every=every)
+    return found
+
+
+def run_metrics(names: Iterable[str]) -> dict[str, Metric]:
+    """Metrics that score one run; others are refused, with the place where they can be had."""
+    found = find_metrics(names)
+    for name, each in found.items():
+        if each.facts.truth == "labels":
+            text = f"{name} compares a classifier's predictions with labels, which a run does not keep"
+            raise InputError(f"{text}: call unweave.metrics.{name.replace('-', '_')} on method.predict(X), X held out")
+        if each.facts.truth == "runs":
+            raise InputError(f"{name} compares runs with each other: unweave select RUNS")
     return found
 
 
@@ -99,7 +111,10 @@ def find_data(name: str) -> type[Dataset]:
         return find(datasets, name)
     if kebab(name) not in datasets() and (path.exists() or path.suffix or "/" in name):
         return OwnData
-    return find(datasets, name)
+    try:
+        return find(datasets, name)
+    except InputError as error:
+        raise InputError(f"there is no file or folder {name!r} here, and {error}") from None
 
 
 def load(folder: str | Path) -> Method:
@@ -107,8 +122,8 @@ def load(folder: str | Path) -> Method:
     config = read_config(Path(folder))
     name = str(config["method"])
     if config["source"] is not None or name not in methods():
-        own = f"{folder} holds a {name!r} that is not of the catalog"
-        raise InputError(f"{own}. If the class is yours, import it and call its .load({str(folder)!r})")
+        own = f"{folder} holds a {name!r} that is not of the catalog. If the class is yours, import it and call its"
+        raise InputError(f"{own} .load({str(folder)!r}), or `unweave draw` with --method mine.py:MyMethod")
     return methods()[name].load(folder)
 
 
@@ -142,6 +157,8 @@ def executed(path: Path, _changed: int) -> Any:
     assert spec is not None and spec.loader is not None
     # Registered before it runs: dataclasses, and later worker processes, look the module up by name.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # it may import files beside it, as a script may
     cloudpickle.register_pickle_by_value(module)  # worker processes of n_jobs cannot import it
     try:
         spec.loader.exec_module(module)

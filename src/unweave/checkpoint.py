@@ -30,6 +30,7 @@ class Checkpoint:
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.name = ""  # of the way in which the steps are taken: another one ends a little differently
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
+        self.begun = self.saved  # less what a run that was killed had taken
 
     def keep(self, parts: Sequence[Part], step: int, every: int, *, last: bool) -> None:
         """Save, if that many steps or some seconds have passed, and never so often that it takes a noticeable share."""
@@ -40,7 +41,7 @@ class Checkpoint:
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
         with whole_file(self.path) as file:
             about = {"key": self.key, "how": self.name, "step": str(step), "note": self.note}
-            file.write(serialised(tensors, metadata=about))
+            file.write(serialised(tensors, metadata=about | {"seconds": f"{now - self.begun:.3f}"}))
         self.at, self.saved = step, time.perf_counter()
         self.cost = self.saved - now
 
@@ -76,12 +77,18 @@ class Checkpoint:
         for i, part in enumerate(parts):
             _put(part, str(i), kept)
         self.at = int(found["step"])
+        self.begun -= float(found.get("seconds", 0))
         return self.at
 
 
 def note_of(path: Path) -> str:
     """What the writer of a checkpoint wrote onto it; nothing if it cannot be read."""
     return _about(path).get("note", "")
+
+
+def seconds_of(path: Path) -> float:
+    """How long it was trained for until a checkpoint was written; 0 where there is none."""
+    return float(_about(path).get("seconds", 0)) if path.is_file() else 0.0
 
 
 def _about(path: Path) -> dict[str, str]:

@@ -25,6 +25,12 @@ def check_fields(thing: Any) -> None:
             raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, wanted {wanted}")
 
 
+def spelled(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a recipe has them: 4 where any number may stand is 4.0, so that both are the same run."""
+    hints = get_type_hints(cls)
+    return {k: float(v) if hints.get(k) is float and isinstance(v, int) else v for k, v in values.items()}
+
+
 def allowed(value: Any, hint: Any) -> bool:
     """Whether a value fits an annotation; kinds of annotation that we do not use fit anything."""
     origin, args = get_origin(hint), get_args(hint)
@@ -125,28 +131,31 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
     place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
     if names is not None and len(rest) == 1:
         place = f"column {names[rest[0]]!r}"
+    count = int(bad.sum())
+    rows = plural(int(bad.reshape(len(x), -1).any(1).sum()), "row")
+    where = f"{'is' if count == 1 else 'are'} NaN or infinite in {rows}"
     raise InputError(
-        f"{what} contains {kind}: first in row {row}, {place}; {plural(int(bad.sum()), 'value')} that are NaN or "
-        f"infinite in {plural(int(bad.reshape(len(x), -1).any(1).sum()), 'row')}. Drop those rows or fill the gaps."
+        f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where}, counted "
+        "from 0. Drop those rows or fill the gaps."
     )
 
 
-def as_classes(y: Any) -> Any:
+def as_classes(y: Any, what: str = "y") -> Any:
     """Labels as they are, whole numbers among floats as whole numbers; real values are refused."""
     if hasattr(y, "columns"):
-        return y.assign(**{name: as_classes(y[name].to_numpy()) for name in y.columns})
+        return y.assign(**{name: as_classes(y[name].to_numpy(), f"y's column {name!r}") for name in y.columns})
     array = np.asarray(y)
     if array.ndim == 0:
         raise InputError(f"y={y!r}: wanted one label, or one row of labels, for each observation")
     if array.dtype.kind == "O":
         if pd.isna(array.ravel()).any():
-            raise InputError("y has missing values: leave those rows out, or give them a class of their own")
+            raise InputError(f"{what} has missing values: leave those rows out, or give them a class of their own")
         array = np.array(array.tolist())  # numbers as numbers, text as text
     if array.dtype.kind == "O":
-        raise InputError("Unknown label type: y holds objects, wanted numbers or text")
+        raise InputError(f"Unknown label type: {what} holds objects, wanted numbers or text")
     if array.dtype.kind != "f":
         return array
     check_finite(array.reshape(len(array), -1), what="Input y")
     if not np.array_equal(array, np.round(array)):
-        raise InputError("Unknown label type: y is real-valued; wanted classes, as whole numbers or text")
+        raise InputError(f"Unknown label type: {what} is real-valued; wanted classes, as whole numbers or text")
     return array.astype(np.int64)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .cli_study import study
 from .errors import InputError, kebab, unknown
 from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
 
+TRAINING = (["fit"], ["study"], ["paper"])  # commands that keep checkpoints
+
 # torch and scikit-learn take seconds to import, so each command imports what it needs when it runs.
 
 
@@ -39,17 +42,16 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
-        stop(
-            "stopped; nothing half-written is left behind. Run it again: training goes on from its last checkpoint", 130
-        )
+        again = "; run it again: training goes on from its last checkpoint, if it came to one"
+        stop(f"stopped; nothing half-written is left behind{again * (args[:1] in TRAINING)}", 130)
     except (ValueError, OSError, MemoryError) as error:
         if debug:
-            raise
+            traceback.print_exc()
         no_room = isinstance(error, MemoryError)
         stop("not enough memory; use fewer or smaller observations" if no_room else str(error), 2)
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         stop(f"a fault of unweave, not yours: {type(error).__name__}: {error} (--debug shows where)", 1)
     sys.exit(0)
 
@@ -175,7 +177,7 @@ def _fit(options: Any) -> None:
     from .run import Run
 
     run = Run(options.data, options.method)
-    scorers = catalog.find_metrics(options.metrics)
+    scorers = catalog.run_metrics(options.metrics)
     if options.codes is not None:
         check_target(options.codes)
     with progress(quiet=options.json) as notify:
@@ -208,10 +210,10 @@ def _explain_fit(names: list[str]) -> None:
     say("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
     say("METHOD is one of these, or your own as mine.py:MyMethod:")
     for name, method in catalog.methods().items():
-        say(f"  {name:18}{summary(method)}")
+        say(f"  {name:22}{summary(method)}")
     say(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
     for name, dataset in catalog.datasets().items():
-        say(f"  {name:18}{summary(dataset)}")
+        say(f"  {name:22}{summary(dataset)}")
     say("\n`unweave fit METHOD DATA --help` lists the options of both.")
 
 
@@ -228,9 +230,11 @@ def write_codes(path: Path, codes: Any, names: list[str] | None = None) -> None:
     """Codes as a file of the user's choice; tables of images name the file of each row."""
     import pandas as pd
 
+    from .files import FILE
+
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     if names is not None and path.suffix.lower() != ".npy":
-        table.insert(0, "file", names)
+        table.insert(0, FILE, names)
     WRITERS[path.suffix.lower()](table, path)
 
 

@@ -107,9 +107,19 @@ def _where(options: Any) -> None:
     say("Data are looked for in (set UNWEAVE_DATA to add folders, UNWEAVE_CACHE to move the last):")
     for root in roots():
         say(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
-    size = {f["file"]: f"{f['bytes'] / 1e6:,.1f} MB" if f["bytes"] else "" for f in files}
-    rows = [[f["file"], size[f["file"]], f["found"] or "missing", f"{f['page']} ({f['licence']})"] for f in files]
+    once = {f["file"]: f for f in reversed(files)}  # which several datasets may share
+    rows = [
+        [name, _size(f["bytes"]), f["found"] or "missing", f"{f['page']} ({f['licence']})"]
+        for name, f in reversed(once.items())
+    ]
     return say_table(["file", "size", "found", "official page (licence)"], rows)
+
+
+def _size(count: int | None) -> str:
+    """A number of bytes, of which not all are known."""
+    if not count:
+        return ""
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
 def _check(options: Any) -> None:

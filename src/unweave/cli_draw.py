@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class Draw:
     """folder for the pictures"""
     seed: int = 0
     """which observations are shown"""
+    method: str = ""
+    """of a run of your own class, where that is: mine.py:MyMethod"""
 
 
 def draw(args: list[str]) -> None:
@@ -39,8 +41,9 @@ def draw(args: list[str]) -> None:
 
     with progress() as notify:
         notify("reading the run and the data")
-        method = catalog.load(options.run)
-        loaded = catalog.dataset(options.data).load()
+        own = catalog.find(catalog.methods, options.method) if options.method else None
+        method = catalog.load(options.run) if own is None else own.load(options.run)
+        loaded = _as_learned(catalog.dataset(options.data), options.run).load()
         if tuple(loaded.shape) != method.shape_:
             raise InputError(f"the run learned from shape {method.shape_}, {options.data} has shape {loaded.shape}")
         from torch import Generator
@@ -51,6 +54,18 @@ def draw(args: list[str]) -> None:
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
         made = _draw(method, x, labels, options.out)
     say("\n".join(str(path) for path in made))
+
+
+def _as_learned(data: Any, folder: Path) -> Any:
+    """The user's own file, read as the run read it: the same columns, the same factors."""
+    from .files import OwnData
+    from .storage import read_json
+
+    if not isinstance(data, OwnData) or not (folder / "run.json").is_file():
+        return data
+    told = read_json(folder / "run.json")["data"]
+    factors, columns = (tuple(told.get(name, ())) for name in ("factors", "columns"))
+    return replace(data, factors=factors, columns=columns, drop_constant=bool(told.get("drop_constant", False)))
 
 
 def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:

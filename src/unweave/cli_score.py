@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from .errors import InputError
-from .terminal import parsed, progress, say, say_json, say_table, summary
+from .terminal import OUT, parsed, progress, say, say_json, say_table, summary
 
 if TYPE_CHECKING:
     from .scoring import Metric
 
 Notify = Callable[[str], None]
+
+ROOMY = 110  # columns of a terminal in which numbers and their explanations have room side by side
 
 
 @dataclass(kw_only=True)
@@ -81,7 +83,9 @@ def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], 
             [name, *numbers, *(f"{row[c]:.4f}" if c in row else "" for c in extra), "" if text == said else text]
         )
         said = text
-    say_table(["score", "value", "best", *extra, "what it says"], rows, title)
+    columns = ["score", "value", "best", *extra, "what it says"]
+    most = len(columns) if not extra or OUT.width >= ROOMY else -1  # a column of single letters says nothing
+    say_table(columns[:most], [row[:most] for row in rows], title)
 
 
 def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[str, dict[str, float]]:
@@ -284,12 +288,16 @@ def select(args: list[str]) -> None:
     known = {name: agreement(runs, column) for name, column in columns.items()}
     table = [
         {"run": str(runs[i].folder), "method": runs[i].recipe["method"]["name"]}
-        | {name: round(float(column[i]), 4) for name, column in columns.items()}
+        | {name: float(column[i]) for name, column in columns.items()}
         for i in order
     ]
     if options.json:
         return say_json({"runs": table, "agreement": known})
-    say_table(list(table[0]), [[str(v) for v in row.values()] for row in table], "most trusted first; larger is better")
+    say_table(
+        list(table[0]),
+        [[v if isinstance(v, str) else f"{v:.4g}" for v in row.values()] for row in table],
+        "most trusted first; larger is better",
+    )
     for name, found in known.items():
         told = ", ".join(f"{score} {value:.2f}" for score, value in found.items())
         say(f"Rank correlation of {name} with scores by labels: {told or 'there are none, or too few runs'}.")

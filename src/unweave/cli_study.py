@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from .cli_score import runs_of
 from .errors import InputError
 from .terminal import act, parsed, progress, say, say_json, say_table
 
+FAILED = 3  # the exit code of a study some of whose runs have failed
+
 ABOUT = """usage: unweave study ACTION FILE [options]
 
 A study file is Python that defines `runs`, and if it likes more:
@@ -24,14 +27,14 @@ A study file is Python that defines `runs`, and if it likes more:
 
     runs = unweave.sweep("dsprites", BetaVAE(steps=30_000), beta=[1, 4, 16], seed=range(5))
     metrics = ["mig", "dci"]                          # default: mcc, local-isometry
-    evaluated = 10_000                                # observations to score on
+    evaluated = 10_000                                # observations to score on, of data that are generated
     budget = 3_600                                    # seconds, after which nothing new is begun
 """
 
 
 @dataclass(kw_only=True)
 class Where:
-    """A study and the folder of its runs."""
+    """How many runs of a study are done, running, failed, waiting; and why some failed."""
 
     file: tyro.conf.Positional[Path]
     """the study file"""
@@ -43,7 +46,9 @@ class Where:
 
 @dataclass(kw_only=True)
 class Execute(Where):
-    """Run what is missing. Kill it and start it again, or start it twice: nothing is lost, nothing is done twice."""
+    """Do what is missing; `retry` also what failed before. Exits with 3 where runs have failed.
+
+    Kill it and start it again, or start it twice: nothing is lost, nothing is done twice."""
 
     budget: float | None = None
     """seconds after which nothing new is begun; the file may say so too"""
@@ -94,7 +99,8 @@ def _execute(options: Any, *, retry: bool) -> None:
 
             where = Cluster(options.ray, options.bring_home)
             execute_on_ray(found.runs, out, **settings, where=where, notify=notify)
-    _show_status(options)
+    if not _show_status(options):
+        sys.exit(FAILED)
 
 
 def status(args: list[str]) -> None:
@@ -102,14 +108,16 @@ def status(args: list[str]) -> None:
     _show_status(parsed(Where, prog="unweave study status", args=args))
 
 
-def _show_status(options: Any) -> None:
+def _show_status(options: Any) -> bool:
+    """Say how far a study is; whether nothing has failed."""
     from .study import failures, states
 
     found, out = _read(options)
     state = states(found.runs, out)
     wrong = failures(out, state)
     if options.json:
-        return say_json({"out": str(out), "states": state, "failures": wrong})
+        say_json({"out": str(out), "states": state, "failures": wrong})
+        return not wrong
     names = ("done", "running", "failed", "waiting")
     lines = []
     for title in dict.fromkeys(run.title() for run in found.runs):
@@ -124,12 +132,14 @@ def _show_status(options: Any) -> None:
             + (f" --out {options.out}" if options.out else "")
         )
     if "done" in state.values():
-        return say(f"Runs are in {out}; look at them with: unweave report {out}")
-    return say(f"Nothing is done yet; runs will be in {out}.")
+        say(f"Runs are in {out}; look at them with: unweave report {out}")
+    elif not wrong:
+        say(f"Nothing is done yet; runs will be in {out}.")
+    return not wrong
 
 
 def rows(args: list[str]) -> None:
-    """one row per finished run, as a table, CSV or Parquet"""
+    """one row per finished run, as CSV on the screen or in a file, or as Parquet"""
     options = parsed(Rows, prog="unweave study rows", args=args)
     from .run import records
     from .run import rows as table_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform, final
 
-from .checks import check_fields
+from .checks import check_fields, spelled
 from .data import FactorData
 from .errors import kebab
 from .originals import MissingData, Original
@@ -52,7 +52,8 @@ class Dataset(ABC):
 
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the data, as JSON."""
-        return {"name": self.title()} | {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.title()} | spelled(type(self), values)
 
     @final
     def paths(self) -> list[Path]:

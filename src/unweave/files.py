@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 import re
 import warnings
 from functools import cached_property
@@ -22,6 +23,7 @@ from .errors import InputError, plural, unknown
 from .storage import sha256
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+FILE = "file"  # the column that names where the codes of a row come from
 TABLES = {".csv", ".tsv", ".txt", ".parquet"}
 ARRAYS = {".npy", ".npz"}
 ALL = f"{', '.join(sorted(TABLES | ARRAYS))} or a folder of images"
@@ -87,10 +89,10 @@ class OwnData(Dataset):
         if constant.all():
             raise InputError(f"every column of {self.path} is constant ({which}): there is nothing to take apart")
         if not self.drop_constant:
-            raise InputError(
-                f"{plural(int(constant.sum()), 'column')} of {self.path} never change: {which}. Remove them, or "
-                "go on without them: --data.drop-constant"
-            )
+            count = int(constant.sum())
+            change, them = ("changes", "it") if count == 1 else ("change", "them")
+            text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
+            raise InputError(f"{text}. Remove {them}, or go on without {them}: --data.drop-constant")
         return x[:, ~constant]
 
 
@@ -169,6 +171,9 @@ def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
     if body and len(body[0]) > len(head) and not quoted:
         raise InputError(f"{path} names {len(head)} columns, and its first row has {len(body[0])} values")
     header = None if _is_data(head, body) else 0
+    twice = [name for name in head if head.count(name) > 1 and name]
+    if header == 0 and twice and not quoted:
+        raise InputError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
     return {"sep": separator, "decimal": "," if comma else ".", "header": header}
 
 
@@ -196,6 +201,8 @@ def split_table(
     for name in (*factors, *columns):
         if name not in table.columns:
             raise unknown(f"column of {path.name}", name, [str(c) for c in table.columns])
+        if (*factors, *columns).count(name) > 1:
+            raise InputError(f"column {name!r} of {path} is named more than once in --data.factors and --data.columns")
     truth = table[list(factors)]
     for name in factors:
         if truth[name].isna().any():
@@ -203,14 +210,24 @@ def split_table(
     x = table[list(columns)] if columns else table.drop(columns=list(factors))
     for name in x.columns:
         if not pd.api.types.is_numeric_dtype(x[name]) or pd.api.types.is_bool_dtype(x[name]):
-            example = x[name].dropna()
-            raise InputError(
-                f"column {name!r} of {path} holds {'text' if x[name].dtype != bool else 'true/false'}"
-                + (f" ({str(example.iloc[0])[:30]!r})" if len(example) else "")
-                + f", not numbers. Make it a known factor (--data.factors {_quoted(name)}), or name the columns to use "
-                "(--data.columns A B ...)"
-            )
+            raise InputError(_no_numbers(path, x[name]))
     return x, truth
+
+
+def _no_numbers(path: Path, column: pd.Series) -> str:
+    """What is wrong with a column that should hold numbers."""
+    name, given = str(column.name), column.dropna()
+    text = given[pd.to_numeric(given, errors="coerce").isna()] if column.dtype != bool else given
+    if 0 < len(text) < len(given) / 2:
+        place = f"first {str(text.iloc[0])[:30]!r} in row {text.index[0]} (counted from 0)"
+        rows = plural(len(text), "row")
+        return f"column {name!r} of {path} holds numbers, and in {rows} text: {place}. Mend or drop these"
+    return (
+        f"column {name!r} of {path} holds {'text' if column.dtype != bool else 'true/false'}"
+        + (f" ({str(given.iloc[0])[:30]!r})" if len(given) else "")
+        + f", not numbers. Make it a known factor (--data.factors {_quoted(name)}), or name the columns to use "
+        "(--data.columns A B ...)"
+    )
 
 
 def _quoted(name: str) -> str:
@@ -222,11 +239,14 @@ def read_codes(path: Path) -> np.ndarray:
     if path.suffix.lower() == ".npy":
         _check_exists(path)
         codes = as_array(load_array(path), str(path))
+    elif path.suffix.lower() in TABLES and path.is_file():
+        table = read_table(path)
+        own = tuple(n for n in table.columns if n == FILE and n == table.columns[0])  # which `unweave fit` writes
+        text = [str(n) for n, kind in table.dtypes.items() if kind.kind not in "fiu" and n not in own]
+        if text:
+            raise InputError(f"column {text[0]!r} of {path} holds no numbers: codes are numbers alone")
+        codes = split_table(path, table.drop(columns=list(own)), (), ())[0].to_numpy(np.float64)
     else:
-        if path.suffix.lower() in TABLES and path.is_file():
-            text = [str(n) for n, kind in read_table(path).dtypes.items() if kind.kind not in "fiu"]
-            if text:
-                raise InputError(f"column {text[0]!r} of {path} holds no numbers: codes are numbers alone")
         x, _ = read(path)
         codes = x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
     check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))
@@ -320,6 +340,8 @@ def image_files(folder: Path) -> list[Path]:
     found = [p for p in folder.rglob("*") if p.suffix.lower() in IMAGES and p.is_file() and not p.name.startswith(".")]
     if len(found) == 1:
         raise InputError(f"{folder} has one image in it; at least two are needed")
+    if not found and not os.access(folder, os.R_OK | os.X_OK):
+        raise InputError(f"{folder} cannot be looked into: you may not read it")
     if not found:
         raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGES))})")
     parts = [(re.split(r"(\d+)", str(p.relative_to(folder))), p) for p in found]

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Generator, Tensor, nn
 
-from .checks import usable
+from .checks import spelled, usable
 from .data import FactorData, in_parts
 from .engine import precise, rounded
 from .errors import InputError, kebab
@@ -216,7 +216,8 @@ class Neural(Method):
     @final
     def recipe(self) -> dict[str, Any]:
         """Name and settings, as JSON has them."""
-        return json.loads(json.dumps({"name": self.title(), **self.get_params(deep=False)}, default=plain))
+        values = spelled(type(self), self.get_params(deep=False))
+        return json.loads(json.dumps({"name": self.title(), **values}, default=plain))
 
     @final
     @classmethod

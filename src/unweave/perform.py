@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator
 
-from .checkpoint import note_of
+from .checkpoint import note_of, seconds_of
 from .checks import check_finite, out_of_memory
 from .data import Draw, FactorData
 from .errors import InputError, first_line, plural
@@ -123,7 +123,7 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     with whole_folder(place) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning; judged by {_describe(draw, data)}")
-    start = time.perf_counter()
+    start = time.perf_counter() - seconds_of(checkpoint)
     failures = _learned(pack, data, checkpoint, keys, how.head + title)
     if failures is None:
         halves = [absent[: len(absent) // 2], absent[len(absent) // 2 :]]

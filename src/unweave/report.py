@@ -19,7 +19,7 @@ from .figures.portrait import portrait
 from .figures.style import data_uri
 from .run import Evaluated, find_runs, read_run
 from .scoring import chance_level, column, plus_minus
-from .settings import Setting, best_of, by_labels, counted, decisive, metric_of, settings
+from .settings import Setting, best_of, brief, by_labels, counted, decisive, metric_of, settings
 from .storage import write_whole
 from .study import failures_in, note_of
 
@@ -66,7 +66,7 @@ def _study(place: Path, runs: Sequence[Evaluated], wrong: Sequence[dict[str, Any
     parts += [f"{len(keys & failed - done)} failed"] * bool(keys & failed - done)
     parts += [f"{len(keys - done - failed)} not run yet"] * bool(keys - done - failed)
     parts += [f"and {plural(others, 'run')} here that the study file does not ask for any more"] * bool(others)
-    asked = f"scored by {', '.join(note['metrics']) or 'nothing'} on up to {note['evaluated']:,} observations"
+    asked = f"scored by {', '.join(note['metrics']) or 'nothing'}"
     head, _, rest = note["question"].partition("\n")
     return {"question": head, "more": rest.strip(), "state": ", ".join(parts), "asked": asked, "file": note["file"]}
 
@@ -190,7 +190,7 @@ def _runs_table(every: Sequence[Setting], columns: Sequence[str]) -> dict[str, A
     lines = []
     for setting in every:
         for run in setting.runs:
-            told = [setting.method, *(setting.values.get(k) for k in names), run.recipe["method"].get("seed")]
+            told = [setting.method, *(brief(setting.values.get(k)) for k in names), run.recipe["method"].get("seed")]
             cells = [(run.scores.get(c), c in run.scores and run.scores[c] == best[c]) for c in columns]
             lines.append({"told": told, "cells": cells, "seconds": run.env["seconds"], "key": run.recipe["key"]})
     return {"names": ["method", *names, "seed"], "lines": lines}

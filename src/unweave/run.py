@@ -19,12 +19,13 @@ import pandas as pd
 import torch
 
 from . import __version__
+from .checks import spelled
 from .data import Draw, Factor, FactorData
 from .dataset import Dataset
 from .discovery import own_source
 from .errors import InputError, kebab
 from .method import Method
-from .metrics.local_isometry import near_pairs
+from .metrics.local_isometry import NearPairs, near_pairs
 from .neural import Neural
 from .storage import plain, read_json, write_json
 
@@ -40,7 +41,8 @@ class Run:
 
     def recipe(self) -> dict[str, Any]:
         """All of it as JSON; a class out of a user's own file brings the hash of that file."""
-        method = {"name": kebab(type(self.method).__name__), **self.method.get_params(deep=False)}
+        settings = spelled(type(self.method), self.method.get_params(deep=False))
+        method = {"name": kebab(type(self.method).__name__), **settings}
         sources = {"data": own_source(type(self.data)), "method": own_source(type(self.method))}
         recipe = {"data": self.data.recipe(), "method": method}
         return {k: v | ({"source": sources[k]} if sources[k] else {}) for k, v in recipe.items()}
@@ -94,7 +96,10 @@ def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     truth = pd.DataFrame(draw.c.numpy(force=True), columns=[f.name for f in factors])
     pd.concat([table, truth], axis=1).to_parquet(folder / "codes.parquet")
-    near = near_pairs(draw.x, codes)
+    try:
+        near = near_pairs(draw.x, codes)
+    except InputError:  # too few observations for a picture, of which the score that needs them has warned
+        near = NearPairs(*(np.zeros(0) for _ in NearPairs._fields))
     shown = np.random.default_rng(0).permutation(len(near.dx))[:SHOWN_PAIRS]
     pd.DataFrame({"data": near.dx[shown], "codes": near.dz[shown]}).to_parquet(folder / "pairs.parquet")
 
@@ -107,7 +112,7 @@ def rows(folders: Iterable[Path]) -> pd.DataFrame:
 def records(folders: Iterable[Path]) -> list[dict[str, Any]]:
     """One record per run: key, data, method, its parameters, its scores, seconds."""
     table = []
-    for run in map(read_run, folders):
+    for run in map(read_run, map(Path, folders)):
         params = {k: v for k, v in run.recipe["method"].items() if k not in ("name", "source")}
         head = {"key": run.recipe["key"], "data": run.env["data"]["title"], "method": run.recipe["method"]["name"]}
         table.append(head | params | run.scores | {"seconds": run.env["seconds"]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_hints
 
 import numpy as np
 import torch
@@ -112,6 +112,11 @@ class Scorer:
         if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
             raise InputError(f"{scorer.__name__} does not score one estimator's codes: it takes {scorer.facts.truth}")
         self.scorer, self.part = scorer, part
+        kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
+        parts = getattr(kind, "_fields", ("",))
+        if kind is not None and part not in parts:
+            told = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
+            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {told!r}")
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """How well `estimator.transform(X)` does; y holds the true factors, if the metric asks for them."""

@@ -24,12 +24,17 @@ class Setting(NamedTuple):
     @property
     def label(self) -> str:
         """The method, and what tells the setting from others."""
-        told = ", ".join(f"{k}={v}" for k, v in self.values.items())
+        told = ", ".join(f"{k}={brief(v)}" for k, v in self.values.items())
         return f"{self.method} ({told})" if told else self.method
 
     def scores(self, column: str) -> list[float]:
         """A score of every run that has it."""
         return [run.scores[column] for run in self.runs if column in run.scores]
+
+
+def brief(value: Any) -> Any:
+    """4 for 4.0, which is how people write it."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def settings(runs: Sequence[Evaluated]) -> list[Setting]:

@@ -53,6 +53,8 @@ class Study:
 def read_study(path: str | Path) -> Study:
     """A study file, which is executed: it is yours."""
     path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{path} is no Python file: a study is one that defines `runs`, e.g. by unweave.sweep(...)")
     module = catalog.executed(path.resolve(), path.stat().st_mtime_ns)
@@ -84,17 +86,23 @@ def note_of(out: Path) -> dict[str, Any]:
     return read_json(out / NOTE) if (out / NOTE).is_file() else {}
 
 
-def sweep(data: Dataset | str | Path, method: Method, **axes: Iterable[Any]) -> list[Run]:
+def sweep(data: Dataset | str | Path, method: Method | str, **axes: Any) -> list[Run]:
     """The product of the axes, e.g. sweep(SquaresXY(), HessianICA(), n_neighbors=[10, 15, 30], seed=range(5)).
 
-    `data` may also be a catalog name, or the path of your own file.
+    `data` may also be a catalog name, or the path of your own file; `method` a catalog name, or `mine.py:MyMethod`. An
+    axis that is one number or one word is a setting of all runs.
     """
     data = catalog.dataset(data)
-    grid = ParameterGrid({k: list(v) for k, v in axes.items()})
+    method = catalog.find(catalog.methods, method)() if isinstance(method, str) else method
+    grid = ParameterGrid({k: _several(v) for k, v in axes.items()})
     try:
         return [Run(data, clone(method).set_params(**_python(p))) for p in grid]
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _several(values: Any) -> list[Any]:
+    return [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
 
 
 def _python(params: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def execute(
     With a `budget` in seconds, nothing new is begun after that.
     """
     every, out = {run.key: run for run in runs}, Path(out)
-    how = How(catalog.find_metrics(metrics), evaluated, notify)
+    how = How(catalog.run_metrics(metrics), evaluated, notify)
     if retry:
         forget_failures(out, every)
     tally = Tally(list(every), out)

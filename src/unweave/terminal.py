@@ -35,9 +35,9 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str 
     """A table; with `numbers`, all columns but the first are set right."""
     table = Table(title=title or None, title_justify="left")
     for i, column in enumerate(columns):
-        # Names stay in one piece, as far as half of the terminal holds them; text gives way.
-        least = min(max((len(row[0]) for row in rows), default=0), OUT.width // 2) if i == 0 else None
-        table.add_column(column, justify="right" if numbers and i else "left", overflow="fold", min_width=least)
+        # Names stay in one piece, where half of the terminal holds them; text gives way.
+        whole = i == 0 and max((len(row[0]) for row in rows), default=0) <= OUT.width // 2
+        table.add_column(column, justify="right" if numbers and i else "left", overflow="fold", no_wrap=whole)
     for row in rows:
         table.add_row(*row)
     OUT.print(table, highlight=False, markup=False)

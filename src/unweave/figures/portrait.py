@@ -22,7 +22,7 @@ def portrait(run: Evaluated) -> list[tuple[str, Figure]]:
     figures.append((ramps, embedding(run.codes, run.truth, run.factors)))
     heat = heatmap(run.codes, run.truth, run.factors)
     figures.append(("One dark cell per row and column: each factor has a code of its own.", heat))
-    near = isometry(run.pairs, run.scores.get("local-isometry"))
+    near = isometry(run.pairs, run.scores.get("local-isometry")) if len(run.pairs) else None
     figures.append(("Near pairs on the line: a small step in the data is the same step in the codes.", near))
     return [(caption, figure) for caption, figure in figures if figure is not None]
 

@@ -10,9 +10,13 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
+from ..data import FactorData
 from ..errors import InputError
 from ..functional import Normal, kl_to_standard
 from ._autoencoding import Autoencoding
+
+LOOKED_AT = 500  # observations, after training
+NOTHING = 0.1  # nats of KL below which a posterior is the prior
 
 Terms = dict[str, tuple[Any, Tensor]]
 """weight and value of each term; history shows values, the loss is their weighted sum"""
@@ -68,6 +72,13 @@ class PenalisedVAE(VAE):
         z = q.sample(batch["eps"])
         rec = self.reconstruction(x, net.decoder(z)).mean()
         return weighed({"rec": (1, rec), **self.penalty(net, q, z, batch)})
+
+    def conclude(self, data: FactorData) -> None:
+        x = data.render(data.sample(LOOKED_AT, Generator().manual_seed(0))).float()
+        told = float(self.nats(x).sum(1).mean())
+        if told < NOTHING:
+            text = f"The codes tell next to nothing of an observation ({told:.2g} nats): the posterior has collapsed"
+            self.diagnosis_ = [f"{text}. More steps, a smaller beta or another lr may help."]
 
 
 def posterior(net: Any, x: Tensor) -> Normal:

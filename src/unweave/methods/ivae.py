@@ -61,6 +61,9 @@ class IVAE(PenalisedVAE):
         rec = super().reconstruction(x, out)
         return rec if self.bernoulli() else rec / self.spread
 
+    def conclude(self, data: FactorData) -> None:
+        """Nothing: what a code tells cannot be seen without the label."""
+
     def nats(self, x: Tensor) -> Tensor:
         """There is no one prior."""
         raise InputError("the prior of iVAE depends on the label: KL per code is not a function of the observation")

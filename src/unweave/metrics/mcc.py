@@ -27,7 +27,7 @@ def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"]
     c, z = known(factors, codes)
     r = np.abs(correlations(c.c, z, correlation))
     rows, columns = linear_sum_assignment(-r)
-    return float(r[rows, columns].sum() / c.count)
+    return min(1.0, float(r[rows, columns].sum() / c.count))  # rounding may leave a little more
 
 
 def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> np.ndarray:

@@ -53,7 +53,8 @@ def sap(
     elif predictor in ("svm", "logistic"):
         real = [j for j, discrete in enumerate(c.discrete) if not discrete]
         if real:
-            raise InputError(f"factor {real[0]} is continuous and has no classes to predict: use sap[r2]")
+            text = f"factor {real[0]} (counted from 0) is continuous and has no classes to predict"
+            raise InputError(f"{text}: use sap[r2], in Python predictor='r2'")
         living = alive(z)
         if standardize:
             z = (z - z.mean(0)) / np.where(living, z.std(0), 1)

@@ -1,15 +1,17 @@
-"""Convolutional encoders and decoders for images of any even size."""
+"""Convolutional encoders and decoders for images of any size."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import InputError
 
 SMALLEST = 4  # an image is not halved below this side
+MOST_CHANNELS = 4  # that images have
 
 
 def conv_encoder(
@@ -25,8 +27,9 @@ def conv_encoder(
 
     For 64 x 64 this is Table 4 of the intervention paper, for 28 x 28 and widths 64, 128, 128 its Table 6.
     """
-    channels, side, sizes = _image(shape)
-    layers: list[nn.Module] = []
+    channels, side, sizes = _image(shape, len(widths))
+    down, right = sizes[0] - shape[1], sizes[1] - shape[2]
+    layers: list[nn.Module] = [nn.ZeroPad2d((0, right, 0, down))] if down or right else []
     for width in widths:
         halves = side % 2 == 0 and side > SMALLEST
         layers += [nn.Conv2d(channels, width, 4, 2, 1) if halves else nn.Conv2d(channels, width, 3, 1, 1), activation()]
@@ -50,7 +53,7 @@ def conv_decoder(
     """(n, latent_dim) -> (n, c, h, w), logits. Fully connected layers up to a small image of the first width, then as
     many 4 x 4 transposed convolutions of stride 2 as there are widths, fewer where the image is too small for them.
     """
-    channels, side, sizes = _image(shape)
+    channels, side, sizes = _image(shape, len(widths))
     doublings = 0
     while doublings < len(widths) and side % 2 == 0 and side > SMALLEST:
         doublings, side = doublings + 1, side // 2
@@ -65,14 +68,33 @@ def conv_decoder(
     for i, (a, b) in enumerate(steps):
         layers.append(nn.ConvTranspose2d(a, b, 4, 2, 1) if doublings else nn.Conv2d(a, b, 3, 1, 1))
         layers += [activation()] if i + 1 < len(steps) else []
-    return nn.Sequential(*layers)
+    return nn.Sequential(*layers, *([Crop(shape[1:])] if sizes != shape[1:] else []))
 
 
-def _image(shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-    """Channels, the side whose parity decides how often to halve, and both sides."""
+class Crop(nn.Module):
+    """The upper left part of images."""
+
+    def __init__(self, sides: Sequence[int]) -> None:
+        super().__init__()
+        self.height, self.width = sides
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, c, h or more, w or more) -> (n, c, h, w)."""
+        return x[:, :, : self.height, : self.width]
+
+
+def _image(shape: tuple[int, ...], most: int) -> tuple[int, int, tuple[int, ...]]:
+    """Channels, the side whose parity decides how often to halve, and both sides, padded where that lets them be halved
+    as often as their size asks for: at full size, every layer after the first would be many times as expensive.
+    """
     if len(shape) != 3:
         raise InputError(f"observations of shape {shape}: convolutions want images, (channels, height, width)")
     channels, *sides = shape
+    if channels > MOST_CHANNELS and sides[1] in (1, 3, 4):
+        text = f"observations of shape {shape} look like images whose channels come last"
+        raise InputError(f"{text}: bring them to the front, numpy.moveaxis(x, -1, 1)")
+    unit = 2 ** min(most, max(0, int(math.log2(max(1, min(sides)) / SMALLEST))))
+    sides = [-(-side // unit) * unit for side in sides]
     # The side that can be halved less often decides for both.
     least = min(sides, key=lambda s: (_halvings(s), s))
     return channels, least, tuple(sides)
