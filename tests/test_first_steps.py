@@ -1,6 +1,7 @@
 """What people run into with their own files, names and settings."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -174,3 +175,9 @@ def test_a_column_of_real_numbers_among_labels_is_named():
 def test_a_perfect_score_is_one_and_not_more():
     c = np.random.default_rng(1).normal(size=(101, 7)) * 1e3
     assert mcc(c, c * np.pi) <= 1.0
+
+
+def test_the_data_of_the_documentation_are_taken_apart(tmp_path):
+    path = Path(__file__).parent.parent / "docs" / "my_data.py"
+    run = sweep(f"{path}:TwoPeaks", "hessian-ica", latent_dim=2)[0]
+    assert execute([run], tmp_path, metrics=["mcc"])["mcc"].item() > 0.99

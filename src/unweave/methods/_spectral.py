@@ -335,7 +335,9 @@ class SpectralICA(Method):
         how = "keeps near distances" if self.isometry_ > 0.9 else "keeps near distances roughly"
         if self.isometry_ < 0.7:
             how = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
-        said.append(f"The embedding {how} (local isometry {self.isometry_:.3f}; 1 is perfect).")
+        seen = "as the method sees them, " + ("blurred and projected" if self.smooth_ else "projected")
+        seen = f" of observations {seen}" if self.smooth_ or self.project else ""
+        said.append(f"The embedding {how} (local isometry {self.isometry_:.3f}{seen}; 1 is perfect).")
         if len(np.unique(np.round(cloud.pairs.dx / cloud.pairs.dx.max(), 3))) < COARSE:
             said.append(
                 "The points lie on a coarse grid, whose near distances take few values: that score says little."

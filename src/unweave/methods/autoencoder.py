@@ -92,7 +92,7 @@ class HessianAutoencoder(Deterministic):
             points = data.sample(self.samples, Generator(self.found_device()).manual_seed(self.seed))
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
         codes = teacher.fit_transform(data.render(points).cpu())
-        self.diagnosis_ = list(teacher.diagnosis_)
+        self.diagnosis_ = ["What follows is about its teacher, HLLE + ICA.", *teacher.diagnosis_]
         self._points, self._codes = points, torch.as_tensor(codes, dtype=torch.float32, device=points.device)
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
