@@ -1,6 +1,7 @@
 """What people run into with their own files, names and settings."""
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from unweave.checks import as_classes
 from unweave.cli_draw import _as_learned
 from unweave.datasets import FlatSheet
 from unweave.files import read_codes
-from unweave.methods import PCA, BetaVAE, FactorVAE
+from unweave.methods import PCA, BetaVAE, CNNClassifier, FactorVAE
 from unweave.metrics import mcc
 from unweave.study import execute, read_study, sweep
 
@@ -107,6 +108,15 @@ def test_a_posterior_that_collapsed_is_named():
     assert "posterior has collapsed" in " ".join(gone.diagnosis_)
     assert not getattr(BetaVAE(beta=0.01, **small).fit(x), "diagnosis_", [])
     assert not getattr(FactorVAE(gamma=0.0, critic=(8,), **small).fit(x * 10), "diagnosis_", [])
+
+
+def test_a_classifier_says_what_it_was_taught_and_how_well_it_knows_that():
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    y = pd.DataFrame({"sign": np.where(x[:, 0] > 0, "plus", "minus"), "other": np.arange(300) % 2})
+    known = CNNClassifier(steps=300, layers=(16,), lr=0.01).fit(x, y)
+    share = float(re.search(r"'sign' right in ([\d.]+)%.*2 classes", known.diagnosis_[-1])[1])
+    assert share > 95
+    assert abs(share / 100 - known.score(x, y)) < 0.03
 
 
 @pytest.mark.parametrize("first", ["a" * 30, "b" * 70])

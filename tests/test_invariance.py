@@ -85,7 +85,7 @@ def ready(cls, told, **settings):
 
 def test_nuisances_are_all_other_factors(told):
     method, _, batch = ready(CAI, told)
-    assert method.sizes_ == [2] and method.diagnosis_ == ["Nuisances: light."]
+    assert method.sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
     assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
     torch.testing.assert_close(method.any_nuisance(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
     alone = CAI(**SMALL).fit(told[0], told[1]["kind"].to_numpy())

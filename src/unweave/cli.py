@@ -206,6 +206,7 @@ def _explain_fit(names: list[str]) -> None:
 
     if names:
         method = catalog.find(catalog.methods, names[0])
+        say(f"`unweave fit {names[0]} DATA --help` also shows --out, --codes, --metrics, --json and --data.*\n")
         parsed(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
     say("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
     say("METHOD is one of these, or your own as mine.py:MyMethod:")

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..supervision import Plan, label_column, labelled
 from ._autoencoding import Autoencoding
 
+LOOKED_AT = 1_000  # observations that it is asked for the class of, after training
 COUNTED = 100_000  # labels that classes are found in, where the data have no end
 
 
@@ -86,6 +87,17 @@ class Classifying(ClassifierMixin, Autoencoding):
     def cross_entropy(self, net: Any, z: Tensor, u: Tensor) -> Tensor:
         """Of the classes, in nats."""
         return F.cross_entropy(net.classifier(self.predictive(z)), u)
+
+    @torch.no_grad()
+    def conclude(self, data: FactorData) -> None:
+        net: Any = self.net_
+        column, points = label_column(data, self.label or None), data.sample(LOOKED_AT, Generator().manual_seed(0))
+        guess = net.classifier(self.predictive(self.encode(data.render(points).float()))).argmax(1)
+        right = float((guess == self.index(data.labels(points)[:, column].long())).float().mean())
+        name = data.factors[column].name
+        text = f"Of observations that it learned from, it tells {name!r} right in {right:.1%}"
+        text += f" ({len(self.levels_)} classes); of others, see score."
+        self.diagnosis_ = [*getattr(self, "diagnosis_", []), text]
 
     # Final ------------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,6 @@ class SwapContrast(Classifying, VAE):
         return torch.randn(n, sum(self.parts()), generator=rng)
 
     def conclude(self, data: FactorData) -> None:
-        super().conclude(data)
         net: Any = self.net_
         points, u = self.typical(data)
         with torch.no_grad():
@@ -165,6 +164,7 @@ class SwapContrast(Classifying, VAE):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))
+        super().conclude(data)
 
     def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
