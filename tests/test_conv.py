@@ -59,3 +59,5 @@ def test_odd_sides_are_halved_as_often_as_even_ones():
 def test_channels_that_come_last_are_noticed():
     with pytest.raises(InputError, match=r"channels come last.*moveaxis"):
         conv_encoder((32, 40, 3), 2)
+    for shape in ((16, 4, 4), (6, 100, 1), (8, 32, 4)):  # many channels of small or long images
+        assert conv_encoder(shape, 2)(torch.zeros(2, *shape)).shape == (2, 2)

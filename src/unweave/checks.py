@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from dataclasses import fields
 from pathlib import Path
@@ -27,8 +28,12 @@ def check_fields(thing: Any) -> None:
 
 def spelled(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a recipe has them: 4 where any number may stand is 4.0, so that both are the same run."""
-    hints = get_type_hints(cls)
-    return {k: float(v) if hints.get(k) is float and isinstance(v, int) else v for k, v in values.items()}
+    # By the words of annotations: of a class that came from another machine, their names cannot be looked up.
+    hints = {f.name: f.type if isinstance(f.type, str) else repr(f.type) for f in fields(cls)}
+    words = {name: set(re.findall(r"\w+", hint)) for name, hint in hints.items()}
+    real = {name for name, found in words.items() if found & {"float", "Lane"} and "int" not in found}
+    whole = {k for k, v in values.items() if isinstance(v, int | np.integer) and not isinstance(v, bool)}
+    return {k: float(v) if k in real & whole else v for k, v in values.items()}
 
 
 def allowed(value: Any, hint: Any) -> bool:
@@ -108,11 +113,12 @@ def out_of_memory(error: BaseException | None) -> bool:
 
 def device_lost(error: BaseException) -> bool:
     """Whether it left this process without its GPU: after some errors nothing can be computed until it is restarted."""
-    if not isinstance(error, torch.AcceleratorError):
+    ours = isinstance(error, RuntimeError) and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if not isinstance(error, torch.AcceleratorError) and not ours:
         return False
     try:
         torch.ones(1, device="cuda").sum().item()
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, AssertionError):  # it is only full, or there is none
         return False
     except RuntimeError:
         return True

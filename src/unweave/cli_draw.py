@@ -43,7 +43,11 @@ def draw(args: list[str]) -> None:
         notify("reading the run and the data")
         own = catalog.find(catalog.methods, options.method) if options.method else None
         method = catalog.load(options.run) if own is None else own.load(options.run)
-        loaded = _as_learned(catalog.dataset(options.data), options.run).load()
+        data = catalog.dataset(options.data)
+        try:
+            loaded = _as_learned(data, options.run).load()
+        except InputError:  # other rows, which need not have the factors of those that were learned from
+            loaded = data.load()
         if tuple(loaded.shape) != method.shape_:
             raise InputError(f"the run learned from shape {method.shape_}, {options.data} has shape {loaded.shape}")
         from torch import Generator

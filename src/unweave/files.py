@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import itertools
 import os
@@ -171,8 +172,9 @@ def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
     if body and len(body[0]) > len(head) and not quoted:
         raise InputError(f"{path} names {len(head)} columns, and its first row has {len(body[0])} values")
     header = None if _is_data(head, body) else 0
-    twice = [name for name in head if head.count(name) > 1 and name]
-    if header == 0 and twice and not quoted:
+    names = [name.strip() for name in next(csv.reader([lines[0]], delimiter=separator))]
+    twice = [name for name in names if names.count(name) > 1 and name]
+    if header == 0 and twice:
         raise InputError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
     return {"sep": separator, "decimal": "," if comma else ".", "header": header}
 
@@ -219,7 +221,8 @@ def _no_numbers(path: Path, column: pd.Series) -> str:
     name, given = str(column.name), column.dropna()
     text = given[pd.to_numeric(given, errors="coerce").isna()] if column.dtype != bool else given
     if 0 < len(text) < len(given) / 2:
-        place = f"first {str(text.iloc[0])[:30]!r} in row {text.index[0]} (counted from 0)"
+        row = int(np.flatnonzero((pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy())[0])
+        place = f"first {str(text.iloc[0])[:30]!r} in row {row} (counted from 0)"
         rows = plural(len(text), "row")
         return f"column {name!r} of {path} holds numbers, and in {rows} text: {place}. Mend or drop these"
     return (
@@ -241,7 +244,8 @@ def read_codes(path: Path) -> np.ndarray:
         codes = as_array(load_array(path), str(path))
     elif path.suffix.lower() in TABLES and path.is_file():
         table = read_table(path)
-        own = tuple(n for n in table.columns if n == FILE and n == table.columns[0])  # which `unweave fit` writes
+        named = table.columns[0] == FILE and table.dtypes.iloc[0].kind not in "fiu"
+        own = (FILE,) if named and table.shape[1] > 1 else ()  # which `unweave fit` writes
         text = [str(n) for n, kind in table.dtypes.items() if kind.kind not in "fiu" and n not in own]
         if text:
             raise InputError(f"column {text[0]!r} of {path} holds no numbers: codes are numbers alone")

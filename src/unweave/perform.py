@@ -123,13 +123,13 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     with whole_folder(place) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning; judged by {_describe(draw, data)}")
-    start = time.perf_counter() - seconds_of(checkpoint)
+    start = time.perf_counter()
     failures = _learned(pack, data, checkpoint, keys, how.head + title)
     if failures is None:
         halves = [absent[: len(absent) // 2], absent[len(absent) // 2 :]]
         how.say(f"{title}: more than fits into the memory of the device: one half after the other")
         return {key: error for half in halves if half for key, error in _train(half, places, how).items()}
-    seconds = (time.perf_counter() - start) / len(pack)
+    seconds = max(time.perf_counter() - start, seconds_of(checkpoint)) / len(pack)  # with those before a stop
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     able = [run for run in absent if run.key not in lost]
     errors = _score(able, places, how, Judged(data, draw, seconds), threads=1 if len(pack) > 1 else None)

@@ -62,7 +62,7 @@ def execute_on_ray(
     """
     ray = _ray()
     every, out = {run.key: run for run in runs}, Path(out).absolute()
-    catalog.find_metrics(metrics)  # before anything is started
+    catalog.run_metrics(metrics)  # before anything is started
     if retry:
         forget_failures(out, every)
     out.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def _settled(
         name = out.replace(os.sep, "-")
         place = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}{name}-{socket.gethostname()}"
         forget_failures(place, keys)  # whether they are tried again was decided where the study is
-    settled = settle(pack, place, Tally(keys, place), How(catalog.find_metrics(metrics), evaluated, jobs=1))
+    settled = settle(pack, place, Tally(keys, place), How(catalog.run_metrics(metrics), evaluated, jobs=1))
     if not bring_home or not settled:
         return settled, {}, {}
     parcels = {key: _packed(place / key) for key in keys if (place / key).is_dir()}

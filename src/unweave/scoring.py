@@ -112,9 +112,12 @@ class Scorer:
         if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
             raise InputError(f"{scorer.__name__} does not score one estimator's codes: it takes {scorer.facts.truth}")
         self.scorer, self.part = scorer, part
-        kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
+        try:
+            kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
+        except Exception:  # hints of one's own metric that cannot be looked up, or none
+            kind = None
         parts = getattr(kind, "_fields", ("",))
-        if kind is not None and part not in parts:
+        if (hasattr(kind, "_fields") or kind is float) and part not in parts:
             told = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
             raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {told!r}")
 

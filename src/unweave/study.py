@@ -102,7 +102,8 @@ def sweep(data: Dataset | str | Path, method: Method | str, **axes: Any) -> list
 
 
 def _several(values: Any) -> list[Any]:
-    return [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    single = isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    return [values.item() if isinstance(values, np.ndarray) else values] if single else list(values)
 
 
 def _python(params: dict[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     def conclude(self, data: FactorData) -> None:
         net: Any = self.net_
         column, points = label_column(data, self.label or None), data.sample(LOOKED_AT, Generator().manual_seed(0))
-        guess = net.classifier(self.predictive(self.encode(data.render(points).float()))).argmax(1)
+        guess = net.classifier(self.predictive(self.encode(data.render(points).float().cpu()))).argmax(1).cpu()
         right = float((guess == self.index(data.labels(points)[:, column].long())).float().mean())
         name = data.factors[column].name
         text = f"Of observations that it learned from, it tells {name!r} right in {right:.1%}"

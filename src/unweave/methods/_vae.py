@@ -73,12 +73,14 @@ class PenalisedVAE(VAE):
         rec = self.reconstruction(x, net.decoder(z)).mean()
         return weighed({"rec": (1, rec), **self.penalty(net, q, z, batch)})
 
+    @torch.no_grad()
     def conclude(self, data: FactorData) -> None:
-        x = data.render(data.sample(LOOKED_AT, Generator().manual_seed(0))).float()
+        x = data.render(data.sample(LOOKED_AT, Generator().manual_seed(0))).float().cpu()
         told = float(self.nats(x).sum(1).mean())
         if told < NOTHING:
             text = f"The codes tell next to nothing of an observation ({told:.2g} nats): the posterior has collapsed"
-            self.diagnosis_ = [f"{text}. More steps, a smaller beta or another lr may help."]
+            smaller = " a smaller beta," if hasattr(self, "beta") else ""
+            self.diagnosis_ = [f"{text}. More steps,{smaller} or another lr may help."]
 
 
 def posterior(net: Any, x: Tensor) -> Normal:

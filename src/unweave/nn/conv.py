@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 
 SMALLEST = 4  # an image is not halved below this side
-MOST_CHANNELS = 4  # that images have
+LIKELY_SIDE = 16  # of images; so many channels are fewer
 
 
 def conv_encoder(
@@ -23,7 +23,8 @@ def conv_encoder(
     activation: Callable[[], nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
     """(n, c, h, w) -> (n, out). Each width halves the image by a 4 x 4 convolution of stride 2, as long as its side is
-    even and above 4; what is left of the widths are 3 x 3 convolutions of stride 1. Then fully connected layers.
+    even and above 4; what is left of the widths are 3 x 3 convolutions of stride 1. Then fully connected layers. Where
+    a side cannot be halved that often, the image is padded on the right and below.
 
     For 64 x 64 this is Table 4 of the intervention paper, for 28 x 28 and widths 64, 128, 128 its Table 6.
     """
@@ -90,7 +91,7 @@ def _image(shape: tuple[int, ...], most: int) -> tuple[int, int, tuple[int, ...]
     if len(shape) != 3:
         raise InputError(f"observations of shape {shape}: convolutions want images, (channels, height, width)")
     channels, *sides = shape
-    if channels > MOST_CHANNELS and sides[1] in (1, 3, 4):
+    if min(channels, sides[0]) >= LIKELY_SIDE and sides[1] in (3, 4):
         text = f"observations of shape {shape} look like images whose channels come last"
         raise InputError(f"{text}: bring them to the front, numpy.moveaxis(x, -1, 1)")
     unit = 2 ** min(most, max(0, int(math.log2(max(1, min(sides)) / SMALLEST))))
