@@ -136,6 +136,40 @@ def test_results_are_brought_home_where_no_folder_is_shared(cluster, tmp_path, m
     assert again == []
 
 
+BESIDE = '''
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from unweave import Dataset, Factor, Table
+
+
+class Sheet(Dataset):
+    """Points."""
+
+    kind: Literal["a", "b"] = "a"
+    """of which no one asks"""
+    strength: float = 2.0
+    """how far apart they are"""
+
+    def load(self):
+        x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)) * self.strength
+        return Table(x, x[:, :1].double(), [Factor("one")])
+'''
+
+
+def test_classes_of_a_file_beside_the_study_travel_too(cluster, tmp_path):
+    (tmp_path / "beside_on_ray.py").write_text(BESIDE)
+    code = (
+        "import unweave, beside_on_ray as b\nruns = unweave.sweep(b.Sheet(strength=3), 'pca', seed=range(2))\n"
+    )
+    (tmp_path / "study.py").write_text(code)
+    study = read_study(tmp_path / "study.py")
+    assert len(remote.execute_on_ray(study.runs, tmp_path / "out", metrics=["mcc"])) == 2
+
+
 def test_without_ray_it_is_said_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'unweave\[ray\]'"):

@@ -104,8 +104,9 @@ def _carry(runs: Iterable[Run]) -> None:
     for run in runs:
         for thing in (run.data, run.method):
             cls: Any = type(thing)
-            if cls.__module__.startswith("unweave_own_"):
-                cls.own_source_ = own_source(cls)  # workers cannot read its file either
+            source = own_source(cls)
+            if source is not None:
+                cls.own_source_ = source  # workers cannot read its file either
                 by_value(sys.modules[cls.__module__])
 
 
