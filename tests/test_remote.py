@@ -162,9 +162,7 @@ class Sheet(Dataset):
 
 def test_classes_of_a_file_beside_the_study_travel_too(cluster, tmp_path):
     (tmp_path / "beside_on_ray.py").write_text(BESIDE)
-    code = (
-        "import unweave, beside_on_ray as b\nruns = unweave.sweep(b.Sheet(strength=3), 'pca', seed=range(2))\n"
-    )
+    code = "import unweave, beside_on_ray as b\nruns = unweave.sweep(b.Sheet(strength=3), 'pca', seed=range(2))\n"
     (tmp_path / "study.py").write_text(code)
     study = read_study(tmp_path / "study.py")
     assert len(remote.execute_on_ray(study.runs, tmp_path / "out", metrics=["mcc"])) == 2
