@@ -141,8 +141,8 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
     rows = plural(int(bad.reshape(len(x), -1).any(1).sum()), "row")
     where = f"{'is' if count == 1 else 'are'} NaN or infinite in {rows}"
     raise InputError(
-        f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where}, counted "
-        "from 0. Drop those rows or fill the gaps."
+        f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where} "
+        "(rows count from 0). Drop those rows or fill the gaps."
     )
 
 

@@ -219,10 +219,9 @@ def split_table(
 def _no_numbers(path: Path, column: pd.Series) -> str:
     """What is wrong with a column that should hold numbers."""
     name, given = str(column.name), column.dropna()
-    text = given[pd.to_numeric(given, errors="coerce").isna()] if column.dtype != bool else given
+    text = np.flatnonzero((pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy())
     if 0 < len(text) < len(given) / 2:
-        row = int(np.flatnonzero((pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy())[0])
-        place = f"first {str(text.iloc[0])[:30]!r} in row {row} (counted from 0)"
+        place = f"first {str(column.iloc[text[0]])[:30]!r} in row {text[0]} (counted from 0)"
         rows = plural(len(text), "row")
         return f"column {name!r} of {path} holds numbers, and in {rows} text: {place}. Mend or drop these"
     return (
