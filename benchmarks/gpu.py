@@ -5,6 +5,7 @@ python benchmarks/gpu.py --cases beta-vae --packs 64 128      # a part of it
 python benchmarks/gpu.py --warm                               # only compile, so that a second call finds all of it done
 python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
 python benchmarks/gpu.py --parts lanes                        # whether a lane of a pack is its solo run
+python benchmarks/gpu.py --cases "gin, 28" --packs 1 --tricks measure channels-last   # what the trainer does not do
 
 Starting a pack takes longer than measuring it. So several calls with different --cases may run side by side: they make
 ready together, measure one at a time while the others wait, and write to the same OUT.
@@ -36,6 +37,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+import torch._inductor.config
 from torch import Generator, Tensor
 from torch.nn.utils import parameters_to_vector
 
@@ -74,6 +76,8 @@ class Options:
     """strategies"""
     precisions: tuple[str, ...] = ()
     """of products; default: the method's own, and the next coarser one"""
+    tricks: tuple[Literal["measure", "channels-last"], ...] = ()
+    """cuDNN measures its algorithms; images have their channels last"""
     rounds: int = 5
     """repetitions, of which the median is taken"""
     steps: int = CHUNK
@@ -178,6 +182,26 @@ def eager(method: Any, data: FactorData) -> Callable[[int], None]:
     return run
 
 
+@contextlib.contextmanager
+def tricks(options: Options) -> Iterator[None]:
+    """What libraries offer and the trainer leaves alone, since no more than some networks are faster by it."""
+    measures, last = torch.backends.cudnn.benchmark, "channels-last" in options.tricks
+    torch.backends.cudnn.benchmark = "measure" in options.tricks or measures
+    try:
+        with contextlib.ExitStack() as stack:
+            if last:
+                stack.enter_context(torch._inductor.config.patch(force_layout_optimization=True))
+                stack.enter_context(mock.patch("unweave.pack._arranged", channels_last))
+            yield
+    finally:
+        torch.backends.cudnn.benchmark = measures
+
+
+def channels_last(p: Tensor) -> Tensor:
+    """A copy, kernels with their channels last."""
+    return p.clone(memory_format=torch.channels_last if p.ndim == 4 else torch.contiguous_format)
+
+
 def packed(pack: list[Any], data: FactorData, how: str) -> Engine:
     """The trainer's own engine."""
     strategy, compiling = HOW[how]
@@ -223,8 +247,10 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
                     if time.perf_counter() - start > options.budget:
                         return
                     pack = [cls(**shared, seed=i, precision=precision) for i in range(models)]
-                    head = {"case": name, "how": how, "precision": precision, "models": models}
-                    keep(head | measured(pack, data, how, base, options))
+                    way = "; ".join((how, *options.tricks))
+                    head = {"case": name, "how": way, "precision": precision, "models": models}
+                    with tricks(options):
+                        keep(head | measured(pack, data, how, base, options))
 
 
 def measured(

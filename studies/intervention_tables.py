@@ -104,9 +104,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     small = options.scale == "small"
     shared: Any = {"seed": seed, "steps": options.steps or (500 if small else 30_000)}
     net: Any = {"hidden": (128,)}
-    if (
-        options.table == "cmnist"
-    ):  # Tables 6 and 7, but for the decoder, which starts from 7 x 7 x 128 and not 4 x 4 x 64
+    if options.table == "cmnist":
+        # Tables 6 and 7, but for the decoder, which starts from 7 x 7 x 128 and not 4 x 4 x 64.
         net = {"widths": (64, 128, 128), "hidden": ()}
     if small:
         shared |= {"batch_size": 16}

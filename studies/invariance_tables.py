@@ -3,6 +3,7 @@
 python studies/invariance_tables.py --data colored-mnist            # Tables 1 and 5; for a GPU; wants MNIST's files
 python studies/invariance_tables.py --data rotation-colored-mnist   # Tables 2 and 5
 python studies/invariance_tables.py --data shapes3d                 # Table 1
+python studies/invariance_tables.py --data shapes3d --apart         # with colours that are far from those learned from
 python studies/invariance_tables.py --data mpi3d                    # Table 1, where the file is found
 python studies/invariance_tables.py --data colored-mnist --tune     # strengths of every method, on seeds of their own
 python studies/invariance_tables.py --data colored-mnist --best     # what was found so, on the seeds of the tables
@@ -134,6 +135,8 @@ class Options:
     """methods whose names contain one of these"""
     tune: bool = False
     """every method with several strengths, on other seeds than the tables have"""
+    apart: bool = False
+    """3DShapes and MPI3D: the colours for the test lie side by side, instead of between those learned from"""
     best: bool = False
     """every method with the strengths and the learning rate that --tune found best, instead of its defaults"""
 
@@ -210,7 +213,7 @@ def shown(method: Any, options: Options) -> float:
     """The share of the variance of training images that reconstructions have, where there are any."""
     if not isinstance(method, SwapContrast | VAEClassifier):
         return np.nan
-    x = Unseen(of=options.data).load().draw(1_000, torch.Generator().manual_seed(0)).x
+    x = Unseen(of=options.data, apart=options.apart).load().draw(1_000, torch.Generator().manual_seed(0)).x
     seen = method.inverse_transform(method.transform(x))
     return float(r2_score(x.flatten(1), seen.reshape(len(x), -1), multioutput="variance_weighted"))
 
@@ -243,8 +246,8 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
 def place(options: Options) -> Path:
     """Where everything goes."""
     return (
-        options.out
-        / f"{options.data}{'-tuned' * options.tune}{'-best' * options.best}{'-small' * (options.scale == 'small')}"
+        options.out / f"{options.data}{'-apart' * options.apart}{'-tuned' * options.tune}{'-best' * options.best}"
+        f"{'-small' * (options.scale == 'small')}"
     )
 
 
@@ -286,7 +289,8 @@ def main(options: Options) -> None:
     """Run what is missing, print the table."""
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
-    data, seeds = Unseen(of=options.data), range(100 * options.tune, 100 * options.tune + options.seeds)
+    data = Unseen(of=options.data, apart=options.apart)
+    seeds = range(100 * options.tune, 100 * options.tune + options.seeds)
     every = replace(options, only=())  # what other calls have finished is in the table too
     runs = [(name, seed, Run(data, m)) for seed in seeds for name, m in methods(every, seed).items()]
     asked = methods(options, 0)
@@ -304,7 +308,7 @@ def main(options: Options) -> None:
     head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class"]
     head += ["probe (chance)", "explained"]
     steps = next(iter(methods(options, 0).values())).steps
-    say_table(head, lines_of(rows, options), f"{Unseen(of=options.data, part='test').title()}; {steps:,} steps")
+    say_table(head, lines_of(rows, options), f"{replace(data, part='test').title()}; {steps:,} steps")
     say(f"scores.csv is in {out}.")
 
 

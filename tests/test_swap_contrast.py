@@ -319,7 +319,18 @@ def test_pairs_on_a_part_of_the_data_change_every_factor_equally_often():
     differ = data.labels(plan.views["x"]) != data.labels(plan.views["x2"])
     share = differ.float().mean(0)
     assert share[data.column("shape")] == 0 and share[data.column("object")].item() == pytest.approx(0.6, abs=0.04)
-    assert data.levels(data.column("object")).tolist() == [0, 1, 2, 3, 4]
+    assert data.levels(data.column("object")).tolist() == [0, 2, 4, 6, 8]
+
+
+def test_colours_for_the_test_are_every_other_one_or_far_apart():
+    def hues(**settings):
+        data = unweave.datasets.Unseen(of="shapes3d", **settings).load()
+        return data.levels(data.column("object")).tolist()
+
+    assert hues(part="test") == [1, 3, 5, 7, 9]
+    assert (hues(apart=True), hues(apart=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
+    with pytest.raises(InputError, match="apart=True is about the colours of shapes3d and mpi3d"):
+        unweave.datasets.Unseen(of="colored-mnist", apart=True)
 
 
 def test_a_class_that_has_a_nuisance_to_itself_is_an_error(told):
