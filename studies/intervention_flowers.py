@@ -70,7 +70,6 @@ def methods(options: Options) -> dict[str, Neural]:
 
 def neighbours(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Rows nearest to each query, itself left out, (queries, NEAREST)."""
-    z = (z - z.mean(0)) / np.maximum(z.std(0), 1e-9)
     return NearestNeighbors(n_neighbors=NEAREST + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
 
 

@@ -391,6 +391,19 @@ def test_features_that_do_nothing_make_nothing_easy():
     assert padded.relative == pytest.approx(plain.relative, rel=0.3)
 
 
+@pytest.mark.parametrize("pixels", [0.3, 7.0])
+@pytest.mark.parametrize("gain", [0.0, 1e-7, 1e-5])
+def test_a_decoder_that_does_nothing_is_no_easy_one(pixels, gain):
+    class Dead(Exact):
+        def inverse_transform(self, z):
+            wave = np.sin(np.arange(64)).reshape(1, 1, 8, 8) / 4
+            return pixels + pixels * wave + gain * np.asarray(z)[:, :1, None, None]
+
+    dead = translation_difficulty(Dead(0), Exact(0).codes, translator="linear")
+    assert dead.relative == 1.0
+    assert 0 <= translation_difficulty(Exact(0), Exact(0).codes, translator="linear").relative < 1
+
+
 def test_what_cannot_be_translated_is_said():
     m = Exact(0)
     with pytest.raises(InputError, match="at least two"):

@@ -88,6 +88,8 @@ def test_nuisances_are_all_other_factors(told):
     assert method.sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
     assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
     torch.testing.assert_close(method.any_nuisance(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
+    method.sizes_, method.seen_ = [4], [[0, 2]]  # two of four colours, say, are in the training set
+    torch.testing.assert_close(method.any_nuisance(torch.zeros(1, 4)), torch.tensor([[0.5, 0.0, 0.5, 0.0]]))
     alone = CAI(**SMALL).fit(told[0], told[1]["kind"].to_numpy())
     assert "nothing to be invariant to" in alone.diagnosis_[0]
     assert alone.one_hot(torch.zeros(5, 0, dtype=torch.long)).shape == (5, 0)

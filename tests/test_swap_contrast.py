@@ -225,15 +225,13 @@ def test_no_classifier_near_a_settled_one_is_better(classes):
     assert float(bias.abs().max()) > 0.05
 
 
-def test_only_a_classifier_that_learns_alone_is_settled(told):
-    """Where it has learned nothing beside the codes, it still predicts; one that shares its loss is left as it is."""
+@pytest.mark.parametrize("scheme", ["alternate", "joint", "ce"])
+def test_a_classifier_is_settled_by_every_scheme(told, scheme):
+    """Where it has learned nothing beside the codes, it still predicts."""
     x, table = told
     settings = {"steps": 300, "lr": 5e-3, "layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "beta": 20.0}
-    alone = SwapContrast(**settings, classifier_lr=1e-9).fit(x, table)
-    assert alone.score(x, table["kind"].to_numpy()) > 0.9
-    joint = SwapContrast(**settings | {"steps": 3}, classifier_lr=1e-9, scheme="joint").fit(x, table)
-    start = SwapContrast(**settings | {"steps": 1}, classifier_lr=1e-9, scheme="joint").fit(x, table)
-    torch.testing.assert_close(joint.net_.classifier.weight, start.net_.classifier.weight, atol=1e-6, rtol=0)
+    method = SwapContrast(**settings, classifier_lr=1e-9, scheme=scheme).fit(x, table)
+    assert method.score(x, table["kind"].to_numpy()) > 0.9
 
 
 def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):

@@ -163,6 +163,7 @@ class Informed(Classifying):
         super().prepare(data)
         self.columns_ = nuisances(data, self.label, self.known)
         self.sizes_ = [int(data.factors[j].size or 0) for j in self.columns_]
+        self.seen_ = [data.levels(j).tolist() for j in self.columns_]
         told = ", ".join(data.factors[j].name for j in self.columns_)
         self.diagnosis_ = [f"Nuisances: {told}." if told else "No nuisances are known: nothing to be invariant to."]
 
@@ -179,5 +180,6 @@ class Informed(Classifying):
 
     @final
     def any_nuisance(self, z: Tensor) -> Tensor:
-        """All values of every nuisance equally likely, (n, sum of their sizes)."""
-        return z.new_tensor([1 / size for size in self.sizes_ for _ in range(size)]).expand(len(z), -1)
+        """All values of every nuisance that it was taught with equally likely, (n, sum of their sizes)."""
+        both = zip(self.sizes_, self.seen_, strict=True)
+        return z.new_tensor([(k in seen) / len(seen) for size, seen in both for k in range(size)]).expand(len(z), -1)

@@ -153,14 +153,15 @@ class SwapContrast(Classifying, VAE):
         net: Any = self.net_
         points, u = self.typical(data)
         with torch.no_grad():
-            x = data.render(points[:PART]).float()
+            some = torch.randperm(len(points), generator=Generator().manual_seed(self.seed))[:PART]  # not one class
+            x = data.render(points[some]).float()
             seen = self.mean(net.decoder(self.encode(x)))
         shown = r2_score(x.flatten(1), seen.flatten(1), multioutput="variance_weighted")
         if shown < DEAD:
             text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
-        if self.scheme == "alternate" and len(torch.unique(u)) == len(self.levels_):
-            # Codes no longer move: beside moving ones the classifier was always late.
+        if len(torch.unique(u)) == len(self.levels_):
+            # Codes no longer move: beside moving ones the classifier was always late, by whatever scheme.
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))

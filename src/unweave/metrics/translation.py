@@ -19,6 +19,7 @@ from ..scoring import as_matrix, metric
 from ._tables import alive, in_groups
 
 EDGE = 1e-4  # probabilities are kept this far from 0 and 1
+UNSEEN = 1e-4  # a change of less than this share of what images hold is none
 WIDTHS, INSIDE, BATCH, RATE = (16, 16, 32, 32), 64, 64, 2e-3  # of the translator and its training
 
 
@@ -30,7 +31,7 @@ class Translation(NamedTuple):
     excess: float
     """the same without that entropy"""
     relative: float
-    """the excess as a share of what the exchanges change: codes that do nothing make nothing easy"""
+    """the excess as a share of what the exchanges change: codes that do nothing make nothing easy (all: 1)"""
 
 
 @metric(
@@ -79,9 +80,10 @@ def translation_difficulty(
     device = method.found_device() if hasattr(method, "found_device") else "cpu"
     learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
     rows = [_task(u, v, learner, probable) for u, v in images]
-    loss, entropy, untouched = np.mean(rows, 0)
-    change = untouched - entropy
-    return Translation(float(loss), float(loss - entropy), float((loss - entropy) / change) if change > 0 else 0.0)
+    loss, entropy, untouched, flat = np.mean(rows, 0)
+    excess, change = loss - entropy, untouched - entropy
+    dead = change <= UNSEEN * flat  # a share of nothing would be a ratio of rounding errors
+    return Translation(float(loss), float(excess), 1.0 if dead else max(0.0, float(excess / change)))
 
 
 def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
@@ -114,10 +116,11 @@ def _decoded(method: Any, z: np.ndarray, group: np.ndarray, row: int) -> Tensor:
 
 
 def _task(u: Tensor, v: Tensor, learner: Any, probable: bool) -> tuple[float, ...]:
-    """Losses on the second half: of what was translated, of the truth itself, and of what was not translated."""
+    """Losses on the second half: of what was translated, of the truth, of what was not translated, of a flat image."""
     half = len(u) // 2
-    found = learner(u[:half], v[:half], u[half:], probable)
-    return tuple(float(_loss(v[half:], w, probable)) for w in (found, v[half:], u[half:]))
+    found, v_test = learner(u[:half], v[:half], u[half:], probable), v[half:]
+    flat = v_test.mean().expand_as(v_test)
+    return tuple(float(_loss(v_test, w, probable)) for w in (found, v_test, u[half:], flat))
 
 
 def _loss(v: Tensor, found: Tensor, probable: bool) -> Tensor:
