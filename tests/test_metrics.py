@@ -187,7 +187,7 @@ def test_sap_variants_are_not_to_be_mixed():
 
 
 def test_codes_that_are_the_factors_of_dsprites_have_a_sap_of_more_than_a_half():
-    """By logistic regression, as in the intervention paper, whose best is 0.58; the gap of shape is at most two thirds."""
+    """By logistic regression, as the intervention paper has it, whose best is 0.58; shape has two thirds at most."""
     sizes = (3, 6, 40, 32, 32)
     rng = np.random.default_rng(0)
     c = rng.integers(0, sizes, (10_000, 5)).astype(float)
