@@ -5,6 +5,7 @@ python studies/invariance_tables.py --data rotation-colored-mnist   # Tables 2 a
 python studies/invariance_tables.py --data shapes3d                 # Table 1
 python studies/invariance_tables.py --data shapes3d --apart         # with colours that are far from those learned from
 python studies/invariance_tables.py --data mpi3d                    # Table 1, where the file is found
+python studies/invariance_tables.py --data colored-mnist --batch 128 --only CNN   # as many images as ours has in pairs
 python studies/invariance_tables.py --data colored-mnist --tune     # strengths of every method, on seeds of their own
 python studies/invariance_tables.py --data colored-mnist --best     # what was found so, on the seeds of the tables
 python studies/invariance_tables.py --data colored-mnist --scale small --only swap CNN   # minutes on two cores
@@ -131,6 +132,8 @@ class Options:
     """repetitions"""
     steps: int = 0
     """gradient steps; 0: 10,000, or 600 at small scale"""
+    batch: int = 64
+    """observations a step; ours takes a pair for each, and so sees twice as many"""
     only: tuple[str, ...] = ()
     """methods whose names contain one of these"""
     tune: bool = False
@@ -146,7 +149,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     if options.tune and options.best:
         raise InputError("--tune looks for settings, --best takes those that were found: say one of them")
     small, digits = options.scale == "small", "mnist" in options.data
-    shared: Any = {"seed": seed, "steps": options.steps or (600 if small else 10_000)}
+    shared: Any = {"seed": seed, "steps": options.steps or (600 if small else 10_000), "batch_size": options.batch}
     shared |= {"label": LABEL.get(options.data, "")}
     if small or digits:
         shared["widths"] = ((16, 32, 32) if digits else (8, 8, 16, 16)) if small else (32, 64, 128)
@@ -247,7 +250,7 @@ def place(options: Options) -> Path:
     """Where everything goes."""
     return (
         options.out / f"{options.data}{'-apart' * options.apart}{'-tuned' * options.tune}{'-best' * options.best}"
-        f"{'-small' * (options.scale == 'small')}"
+        f"{f'-batch-{options.batch}' * (options.batch != 64)}{'-small' * (options.scale == 'small')}"
     )
 
 
