@@ -50,7 +50,7 @@ class SwapContrast(Classifying, VAE):
     alpha: Lane = 1.0
     """weight of L_dis: exchanging shared codes changes nothing"""
     beta: Lane = 300.0
-    """weight of L_sup, the supervised contrastive loss of z_p"""
+    """weight of L_sup, the supervised contrastive loss of z_p; right for 3 x 28 x 28 pixels, more for more of them"""
     gamma: Lane = 1.0
     """weight of L_zp: the mean z_p of the class is as good as one's own"""
     generative: Lane = 1.0
