@@ -82,6 +82,18 @@ def test_the_loss_is_equation_10_with_the_means_and_variances_of_each_class_in_t
     assert float(terms["loss"]) == pytest.approx(nats.mean() / 4, rel=1e-4) and float(terms["alone"]) == 0
 
 
+def test_at_rest_no_constant_shift_or_scale_changes_the_loss():
+    """Means and variances of the classes take it up: last biases have a first gradient of rounding errors alone."""
+    x, u = blobs(900)
+    data, method = as_data(x, u), GIN(**SMALL, latent_dim="all")
+    _, batch = batch_of(method, data, 600)
+    net = method.build(data.shape)
+    method.loss(net, batch)["loss"].backward()
+    for block in net.flow.blocks:
+        for part in (block.first, block.second):
+            assert part[-1].bias.grad.abs().max() < 1e-5 * part[-1].weight.grad.abs().max()
+
+
 def test_without_a_fixed_volume_the_log_determinant_counts():
     x, u = blobs()
     method = GIN(volume="free", **SMALL)

@@ -227,11 +227,14 @@ def test_no_classifier_near_a_settled_one_is_better(classes):
 
 @pytest.mark.parametrize("scheme", ["alternate", "joint", "ce"])
 def test_a_classifier_is_settled_by_every_scheme(told, scheme):
-    """Where it has learned nothing beside the codes, it still predicts."""
+    """It is the best one for the codes that were learned, and predicts where it learned nothing beside them."""
     x, table = told
     settings = {"steps": 300, "lr": 5e-3, "layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "beta": 20.0}
     method = SwapContrast(**settings, classifier_lr=1e-9, scheme=scheme).fit(x, table)
     assert method.score(x, table["kind"].to_numpy()) > 0.9
+    u = torch.as_tensor(np.unique(table["kind"].to_numpy(), return_inverse=True)[1])
+    best = settled(method.predictive(torch.from_numpy(method.transform(x))), u)
+    torch.testing.assert_close(method.net_.classifier.weight.detach(), best["weight"].float(), atol=0.05, rtol=0.05)
 
 
 def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):

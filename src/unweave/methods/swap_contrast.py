@@ -45,8 +45,8 @@ class SwapContrast(Classifying, VAE):
     divergence: Literal["kl", "js"] = "kl"
     """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
-    """cross-entropy teaches the classifier alone, and to the end once the codes are; or the encoder too; or it does so
-    in the place of the contrast"""
+    """cross-entropy teaches the classifier alone; or the encoder too; or it does so in the place of the contrast. Once
+    the codes are learned, the classifier is trained to the end by all three"""
     alpha: Lane = 1.0
     """weight of L_dis: exchanging shared codes changes nothing"""
     beta: Lane = 300.0
