@@ -64,7 +64,9 @@ def methods(options: Options) -> dict[str, Neural]:
         "intervention": InterventionAutoencoder(
             lambda_in=1.0, lambda_adv=100.0, lr=2e-4, weight_lr=2e-5, **shared, **judged
         ),
-        "FactorVAE": FactorVAE(gamma=10.0, critic=(200,) * 3 if small else (1000,) * 6, **shared),
+        "FactorVAE": FactorVAE(
+            gamma=10.0, critic=(200,) * 3 if small else (1000,) * 6, critic_lr=FactorVAE.lr, **shared
+        ),
     }
 
 

@@ -59,7 +59,7 @@ def runs(options: Options) -> list[Run]:
     net: Any = {"widths": (8, 8, 16, 16), "critic": (200,) * 3, "batch_size": 16} if small else {}
     net |= {"steps": options.steps or (150 if small else 10_000), "hidden": (128,)}
     return [
-        Run(Resampled(of=options.data, part=part, **sizes), FactorVAE(gamma=g, seed=s, **net))
+        Run(Resampled(of=options.data, part=part, **sizes), FactorVAE(gamma=g, critic_lr=FactorVAE.lr, seed=s, **net))
         for part in PARTS
         for g in (STRENGTHS[::2] if small else STRENGTHS)
         for s in range(options.seeds)

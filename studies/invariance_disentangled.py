@@ -95,7 +95,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         }
     else:
         found = {
-            "beta-VAE": BetaVAE(**shared), "annealed VAE": AnnealedVAE(**shared), "FactorVAE": FactorVAE(**shared),
+            "beta-VAE": BetaVAE(**shared), "annealed VAE": AnnealedVAE(**shared),
+            "FactorVAE": FactorVAE(**shared, critic_lr=FactorVAE.lr),
             "DIP-VAE-I": DIPVAE(**shared, variant="i"), "DIP-VAE-II": DIPVAE(**shared, variant="ii"),
             "beta-TCVAE": BetaTCVAE(**shared),
             "Ada-ML-VAE": AdaMLVAE(**shared), "Ada-GVAE": AdaGVAE(**shared),

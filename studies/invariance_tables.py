@@ -8,6 +8,7 @@ python studies/invariance_tables.py --data mpi3d                    # Table 1, w
 python studies/invariance_tables.py --data colored-mnist --batch 128 --only CNN   # as many images as ours has in pairs
 python studies/invariance_tables.py --data colored-mnist --tune     # strengths of every method, on seeds of their own
 python studies/invariance_tables.py --data colored-mnist --best     # what was found so, on the seeds of the tables
+python studies/invariance_tables.py --data colored-mnist --ablate   # each loss of ours left out in turn
 python studies/invariance_tables.py --data colored-mnist --scale small --only swap CNN   # minutes on two cores
 
 Accuracy on average, and in the worst group: one combination of nuisances. The paper does not say what its groups are;
@@ -117,6 +118,11 @@ BEST: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 
+LEFT_OUT: dict[str, dict[str, float]] = {
+    "all losses": {}, "without L_dis": {"alpha": 0.0}, "without L_zp": {"gamma": 0.0}, "without L_sup": {"beta": 0.0},
+    "without the KL term": {"generative": 0.0},
+}  # fmt: skip
+
 
 @dataclass(kw_only=True)
 class Options:
@@ -142,12 +148,14 @@ class Options:
     """3DShapes and MPI3D: the colours for the test lie side by side, instead of between those learned from"""
     best: bool = False
     """every method with the strengths and the learning rate that --tune found best, instead of its defaults"""
+    ablate: bool = False
+    """ours with each of its losses left out in turn, and nothing else"""
 
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """The contestants by their names in the tables."""
-    if options.tune and options.best:
-        raise InputError("--tune looks for settings, --best takes those that were found: say one of them")
+    if options.tune + options.best + options.ablate > 1:
+        raise InputError("--tune looks for settings, --best takes those found, --ablate leaves losses out: say one")
     small, digits = options.scale == "small", "mnist" in options.data
     shared: Any = {"seed": seed, "steps": options.steps or (600 if small else 10_000), "batch_size": options.batch}
     shared |= {"label": LABEL.get(options.data, "")}
@@ -168,6 +176,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
             for name, several in STRENGTHS.items()
             for each in several
         }
+    if options.ablate:
+        found = {f"{OURS}: {name}": SwapContrast(**ours | change) for name, change in LEFT_OUT.items()}
     if options.best:
         best = BEST[""] | BEST.get(options.data, {})
         found = {name: m.set_params(**best[name]) for name, m in found.items() if name in best}
@@ -250,10 +260,9 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
 
 def place(options: Options) -> Path:
     """Where everything goes."""
-    return (
-        options.out / f"{options.data}{'-apart' * options.apart}{'-tuned' * options.tune}{'-best' * options.best}"
-        f"{f'-batch-{options.batch}' * (options.batch != 64)}{'-small' * (options.scale == 'small')}"
-    )
+    asked = {"apart": options.apart, "tuned": options.tune, "best": options.best, "ablation": options.ablate}
+    asked |= {f"batch-{options.batch}": options.batch != 64, "small": options.scale == "small"}
+    return options.out / "-".join([options.data, *(name for name, wanted in asked.items() if wanted)])
 
 
 def findings(options: Options, part: str) -> Findings:

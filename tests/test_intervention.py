@@ -1,5 +1,6 @@
 """Disentanglement by intervention, InfoGAN-CR, translation difficulty: formulas against values worked out apart."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from torch import nn
 from torch.func import functional_call
 
@@ -18,6 +20,7 @@ from unweave.functional import shuffled
 from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
 from unweave.metrics import dci, sap, translation_difficulty
+from unweave.nn.batch import BatchNormed, Normalise
 from unweave.nn.spectral import normalised, spectrally
 from unweave.originals import MissingData
 from unweave.run import Run, read_run
@@ -318,6 +321,41 @@ def test_each_player_of_the_game_gets_its_own_gradient(sheet):
     early = float(terms["loss"])
     late = float(method.loss(net, batch | {"progress": torch.tensor(0.5)})["loss"])
     assert late == pytest.approx(early + method.contrast * float(terms["contrast"]), rel=1e-4)
+
+
+def test_batches_are_normalised_as_torch_does_and_rows_alone_by_the_usual_ones():
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), nn.ConvTranspose2d(2, 5, 4, 2, 1),
+                          nn.ReLU(), nn.Conv2d(5, 1, 3))  # fmt: skip
+    usual, x = torch.randn(40, 3), torch.randn(7, 3)
+    net = BatchNormed(copy.deepcopy(plain), usual)
+    theirs = nn.Sequential(*plain[:2], nn.BatchNorm1d(8), *plain[2:5], nn.BatchNorm2d(5), plain[5])
+    for own, other in zip((m for m in net.modules() if isinstance(m, Normalise)), (theirs[2], theirs[6]), strict=True):
+        for weights in (own, other):
+            weights.weight.data, weights.bias.data = (
+                torch.linspace(0.5, 2, len(own.bias)),
+                torch.arange(len(own.bias)) / 3,
+            )
+        other.momentum = 1.0  # it remembers the last batch alone
+    torch.testing.assert_close(net(x), theirs(x))
+    theirs(usual)
+    for layer, n in ((theirs[2], 40), (theirs[6], 40 * 16)):
+        layer.running_var *= (n - 1) / n  # torch remembers the unbiased one
+    torch.testing.assert_close(net(x, usually=True), theirs.eval()(x))
+    torch.testing.assert_close(net(x[:1], usually=True), net(x, usually=True)[:1])  # whatever else is in the batch
+
+
+def test_infogan_cr_makes_images_as_different_as_those_it_sees_and_reads_its_codes_off_them():
+    r = np.random.default_rng(0)
+    x = np.zeros((1_000, 1, 16, 16), np.float32)
+    for image, (a, b), side in zip(x, r.integers(0, 10, (1_000, 2)), r.integers(3, 7, 1_000), strict=True):
+        image[0, a : a + side, b : b + side] = 1
+    small = {"widths": (16, 16), "hidden": (32,), "batch_size": 32, "noise_dim": 0}
+    method = InfoGANCR(latent_dim=3, steps=400, **small).fit(x)
+    codes = np.random.default_rng(1).uniform(-1, 1, (300, 3)).astype(np.float32)
+    images = method.inverse_transform(codes)
+    assert images.std(0).mean() > 0.7 * x.std(0).mean()
+    assert r2_score(codes, method.transform(images)) > 0.5
 
 
 def test_settings_of_infogan_cr_that_cannot_work_are_refused(sheet):

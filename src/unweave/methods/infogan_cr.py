@@ -12,19 +12,21 @@ from ..data import FactorData
 from ..errors import InputError
 from ..functional import frozen
 from ..neural import Lane
+from ..nn.batch import BatchNormed
 from ..nn.spectral import spectrally
 from ..optimiser import Adam
 from ._autoencoding import Autoencoding
 
 BETAS = (0.5, 0.999)
 SLOPE = 0.2  # of the judges' activations below zero
+USUAL = 256  # latents whose statistics the generator's layers are normalised by, once it has learned
 SLACK = 1e-4  # stages begin where they should in spite of rounding
 
 
 class GAN(nn.Module):
     """Generator (decoder), the body that discriminator and encoder share, their heads, and the pair classifier."""
 
-    def __init__(self, decoder: nn.Module, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
+    def __init__(self, decoder: BatchNormed, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
         super().__init__()
         self.decoder, self.body = decoder, spectrally(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
         self.real = spectrally(nn.Linear(width, 1))
@@ -59,10 +61,13 @@ class InfoGANCR(Autoencoding):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         width = (self.hidden or (128,))[-1]
-        decoder = self.coder(shape, 1, latent=self.latent_dim + self.noise_dim).decoder
+        latents = self.latent_dim + self.noise_dim
+        decoder = self.coder(shape, 1, latent=latents).decoder
         body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
         pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
-        return GAN(decoder, body, pairs, width, self.latent_dim)
+        # Without normalisation all images of the generator become alike, and the discriminator has won.
+        generator = BatchNormed(decoder, 2 * torch.rand(USUAL, latents) - 1)
+        return GAN(generator, body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
@@ -132,4 +137,4 @@ class InfoGANCR(Autoencoding):
     def decode(self, z: Tensor) -> Tensor:
         """With all that nobody asked for at zero."""
         still = z.new_zeros(len(z), self.noise_dim)
-        return self.mean(self.applied(lambda net, part: net.decoder(part), torch.cat([z, still], 1)))
+        return self.mean(self.applied(lambda net, part: net.decoder(part, usually=True), torch.cat([z, still], 1)))
