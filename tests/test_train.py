@@ -291,6 +291,14 @@ def test_progress_tells_step_loss_speed_and_time_left():
     assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s (stack, compiled), 1:30 left"
 
 
+def test_slow_steps_are_told_of_before_their_chunk_is_over(monkeypatch):
+    seen, fast = [], trained([Counting(steps=120)])[0]
+    monkeypatch.setattr("unweave.train.SILENCE", 0)
+    (slow,) = trained([Counting(steps=120)], report=seen.append)
+    assert [p.step for p in seen] == [*range(1, 101), 100, *range(101, 121), 120]
+    assert slow.history.equals(fast.history)
+
+
 def test_the_strategy_can_be_chosen_for_all(monkeypatch):
     seen = []
     monkeypatch.setenv("UNWEAVE_STRATEGY", "stack")

@@ -47,8 +47,8 @@ class Engine:
         self.graph: Any = None
         self.outside = False  # whether pixels come into being before the captured step
 
-    def run(self, count: int) -> None:
-        """That many steps of every model."""
+    def run(self, count: int, taken: Callable[[int], None] = lambda steps: None) -> None:
+        """That many steps of every model; on a CPU, where they may be slow, it says after each how many are taken."""
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):  # streams and graphs are of the current one
                 return self._replay(count)
@@ -56,6 +56,7 @@ class Engine:
         for i in range(count):
             for part, d in zip(self.parts, drawn, strict=True):
                 self.step(part.state, part.batch(d, i))
+            taken(i + 1)
         return None
 
     def _replay(self, count: int) -> None:

@@ -2,7 +2,7 @@
 
 Plans and noise are drawn for a chunk of steps at once, from one generator per model, so a run does not depend on the
 pack it sits in. The loss is a pure function of weights and batch; nothing in the loop looks at a number on the host
-until a chunk is over.
+until a chunk is over, unless steps take seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,7 @@ from .pack import Part, Trainable
 from .step import prepared
 
 CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
+SILENCE = 5  # seconds after which somebody who waits wants to hear something
 MOST_ROWS = 1_000  # of history; a longer run keeps means over windows of steps
 
 Strategy = Literal["auto", "loop", "stack", "fork"]
@@ -34,7 +36,7 @@ Compile = Literal["auto", "always", "never"]
 
 
 class Progress(NamedTuple):
-    """What there is to say after a chunk."""
+    """What there is to say of a run."""
 
     step: int
     steps: int
@@ -52,6 +54,27 @@ class Progress(NamedTuple):
         speed = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.1f}"
         speed += " steps/s" + (f" ({self.how})" if self.how else "")
         return f"{name}: step {self.step:,} of {self.steps:,}, loss {self.loss:.4g}, {speed}, {clock} left"
+
+
+class Watch:
+    """Tells how far a run is: after every chunk, and within one whose steps are slow."""
+
+    def __init__(self, engine: Engine, begun: int, steps: int, report: Callable[[Progress], None]) -> None:
+        self.engine, self.begun, self.steps, self.report = engine, begun, steps, report
+        self.start = self.told = time.perf_counter()
+
+    def look(self, step: int) -> bool:
+        """Say what there is to say; whether any model is still finite."""
+        loss, alive = _look(self.engine.parts)
+        self.told = time.perf_counter()
+        rate = (step - self.begun) / (self.told - self.start)
+        self.report(Progress(step, self.steps, loss, rate, self.engine.name))
+        return alive
+
+    def glance(self, done: int, more: int) -> None:
+        """The same, if nothing was said for long."""
+        if time.perf_counter() - self.told > SILENCE:
+            self.look(done + more)
 
 
 class Failure(NamedTuple):
@@ -111,14 +134,12 @@ def train(
     engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=keeper.how())
     parts = engine.parts
     done = keeper.restore(parts, engine.name)
-    start, begun = time.perf_counter(), done
+    watch = Watch(engine, done, first.steps, report)
     while done < first.steps:
         k = min(CHUNK, first.steps - done)
-        engine.run(k)
+        engine.run(k, partial(watch.glance, done))
         done += k
-        loss, alive = _look(parts)
-        report(Progress(done, first.steps, loss, (done - begun) / (time.perf_counter() - start), engine.name))
-        if not alive:
+        if not watch.look(done):
             break
         keeper.keep(parts, done, every, last=done == first.steps)
     failures = _finish(engine, pack, nets, window, done)
