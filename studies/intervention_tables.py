@@ -8,8 +8,9 @@ python studies/intervention_tables.py --table dsprites --ablate      # each loss
 
 Two training sets of the same size, one with correlated factors, one without; scores on a held-out set whose factors are
 independent. FactorVAE takes the learning rate of ours, and so does its critic. The paper's numbers stand beside ours;
-IRS is by the 99 % quantile, as the reference library has it; `sap[r2]` is shown beside the paper's SAP, which is by
-logistic regression. Runs are kept under OUT/runs.
+IRS is by the 99 % quantile, as the reference library has it. SAP is by logistic regression of every factor; should the
+paper mean it for the shape alone, and squared correlation for the rest, `sap[r2]` beside it is nearer. Runs are kept
+under OUT/runs.
 """
 
 from __future__ import annotations
