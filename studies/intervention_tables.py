@@ -88,7 +88,7 @@ class Options:
     lambda_adv: float = PAPERS_ADV
     """weight of L_adv of our method; the paper's"""
     only: tuple[str, ...] = ()
-    """methods whose names contain one of these"""
+    """methods of these names, or whose names contain one of these"""
     ablate: bool = False
     """our method with each of its losses left out, on correlated factors, and nothing else"""
 

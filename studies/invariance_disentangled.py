@@ -12,7 +12,7 @@ OUT/runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +76,7 @@ class Options:
     steps: int = 0
     """gradient steps; 0: 20,000, or 300 at small scale"""
     only: tuple[str, ...] = ()
-    """methods whose names contain one of these"""
+    """methods of these names, or whose names contain one of these"""
     warm_ups: bool = False
     """ours without its warm-ups, with one and with both, and nothing else"""
 
@@ -153,7 +153,10 @@ def main(options: Options) -> None:
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
-    runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
+    every, asked = replace(options, only=()), methods(options, 0)
+    runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(every, seed).items()}
+    # What other calls have finished is in the table too.
+    runs = {run: name for run, name in runs.items() if name in asked or (out / "runs" / run.key).is_dir()}
     with progress() as notify:
         found = execute(runs, out / "runs", metrics=METRICS, notify=notify)
     rows = pd.DataFrame(found[["key", "seed", *COLUMNS]])

@@ -315,7 +315,7 @@ def test_each_player_of_the_game_gets_its_own_gradient(sheet):
     assert moved(terms["discriminator"]) == {"body", "real"}
     assert moved(terms["loss"]) == {"decoder", "body", "real", "q", "pairs"}
     codes = batch["c"][:, :2]
-    fake = net.decoder(batch["c"])
+    fake = net.decoder(batch["c"], rows=6)
     wanted = 0.5 * (net.q(net.body(fake)) - codes).square().sum(1).mean()
     assert float(terms["info"]) == pytest.approx(float(wanted), rel=1e-5)
     early = float(terms["loss"])
@@ -328,7 +328,7 @@ def test_batches_are_normalised_as_torch_does_and_rows_alone_by_the_usual_ones()
     plain = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), nn.ConvTranspose2d(2, 5, 4, 2, 1),
                           nn.ReLU(), nn.Conv2d(5, 1, 3))  # fmt: skip
     usual, x = torch.randn(40, 3), torch.randn(7, 3)
-    net = BatchNormed(copy.deepcopy(plain), usual)
+    net = BatchNormed(copy.deepcopy(plain))
     theirs = nn.Sequential(*plain[:2], nn.BatchNorm1d(8), *plain[2:5], nn.BatchNorm2d(5), plain[5])
     for own, other in zip((m for m in net.modules() if isinstance(m, Normalise)), (theirs[2], theirs[6]), strict=True):
         for weights in (own, other):
@@ -337,12 +337,14 @@ def test_batches_are_normalised_as_torch_does_and_rows_alone_by_the_usual_ones()
                 torch.arange(len(own.bias)) / 3,
             )
         other.momentum = 1.0  # it remembers the last batch alone
-    torch.testing.assert_close(net(x), theirs(x))
+    torch.testing.assert_close(net(x, rows=7), theirs(x))
+    torch.testing.assert_close(net(torch.cat([x, usual]), rows=7)[:7], theirs(x))  # the others do not count
+    net.settle(usual)
     theirs(usual)
     for layer, n in ((theirs[2], 40), (theirs[6], 40 * 16)):
         layer.running_var *= (n - 1) / n  # torch remembers the unbiased one
-    torch.testing.assert_close(net(x, usually=True), theirs.eval()(x))
-    torch.testing.assert_close(net(x[:1], usually=True), net(x, usually=True)[:1])  # whatever else is in the batch
+    torch.testing.assert_close(net(x), theirs.eval()(x))
+    torch.testing.assert_close(net(x[:1]), net(x)[:1])  # whatever else is in the batch
 
 
 def test_infogan_cr_makes_images_as_different_as_those_it_sees_and_reads_its_codes_off_them():

@@ -48,7 +48,7 @@ class Engine:
         self.outside = False  # whether pixels come into being before the captured step
 
     def run(self, count: int, taken: Callable[[int], None] = lambda steps: None) -> None:
-        """That many steps of every model; on a CPU, where they may be slow, it says after each how many are taken."""
+        """That many steps of every model; on a CPU, where they may be slow, it says in between how many are taken."""
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):  # streams and graphs are of the current one
                 return self._replay(count)
@@ -56,7 +56,8 @@ class Engine:
         for i in range(count):
             for part, d in zip(self.parts, drawn, strict=True):
                 self.step(part.state, part.batch(d, i))
-            taken(i + 1)
+            if i + 1 < count:
+                taken(i + 1)
         return None
 
     def _replay(self, count: int) -> None:

@@ -2,7 +2,7 @@
 
 Plans and noise are drawn for a chunk of steps at once, from one generator per model, so a run does not depend on the
 pack it sits in. The loss is a pure function of weights and batch; nothing in the loop looks at a number on the host
-until a chunk is over, unless steps take seconds.
+until a chunk is over, or on a CPU for some seconds.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,11 @@ class Coder(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
 
+def bending(slope: float) -> Callable[[], nn.Module]:
+    """Activations with this slope below zero."""
+    return partial(nn.LeakyReLU, slope) if slope else nn.ReLU
+
+
 class Autoencoding(Neural):
     """Abstract: an encoder and a decoder, by convolutions or fully connected."""
 
@@ -41,13 +47,16 @@ class Autoencoding(Neural):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         return self.coder(shape, self.latent_dim)
 
-    def coder(self, shape: tuple[int, ...], out: int, latent: int | None = None) -> Coder:
-        """Encoder with so many outputs, and decoder of so many codes, `latent_dim` unless you say how many."""
-        latent = self.latent_dim if latent is None else latent
+    def coder(self, shape: tuple[int, ...], out: int, latent: int | None = None, slope: float = 0.0) -> Coder:
+        """Encoder with so many outputs, and decoder of so many codes, `latent_dim` unless you say how many.
+
+        `slope` is that of activations below zero.
+        """
+        latent, bend = self.latent_dim if latent is None else latent, bending(slope)
         if min((*self.widths, *self.hidden, *self.layers), default=1) < 1:
             raise InputError("widths, hidden and layers: a layer needs at least one unit")
         if len(shape) == 2 and self.network != "mlp":  # grey images without an axis for it
-            inner = self.coder((1, *shape), out, latent)
+            inner = self.coder((1, *shape), out, latent, slope)
             return Coder(
                 nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner.encoder),
                 nn.Sequential(inner.decoder, nn.Flatten(1, 2)),
@@ -55,13 +64,13 @@ class Autoencoding(Neural):
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
             if not self.widths:
                 raise InputError("widths=(): a convolutional network needs at least one convolution")
-            encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden)
-            decoder = conv_decoder(latent, shape, widths=self.widths[::-1], hidden=self.hidden[::-1])
-            return Coder(encoder, decoder)
+            encoder = conv_encoder(shape, out, widths=self.widths, hidden=self.hidden, activation=bend)
+            backwards: Any = {"widths": self.widths[::-1], "hidden": self.hidden[::-1], "activation": bend}
+            return Coder(encoder, conv_decoder(latent, shape, **backwards))
         features = prod(shape)
-        encoder = nn.Sequential(nn.Flatten(), mlp(features, *self.layers, out))
-        decoder = nn.Sequential(mlp(latent, *self.layers[::-1], features), nn.Unflatten(1, shape))
-        return Coder(encoder, decoder)
+        encoder = nn.Sequential(nn.Flatten(), mlp(features, *self.layers, out, activation=bend))
+        decoder = mlp(latent, *self.layers[::-1], features, activation=bend)
+        return Coder(encoder, nn.Sequential(decoder, nn.Unflatten(1, shape)))
 
     def judge(
         self,
@@ -77,8 +86,8 @@ class Autoencoding(Neural):
             inner = self.judge((1, *shape), hidden, out=out, widths=widths, slope=slope)
             return nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner)
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
-            bend = nn.ReLU if slope == 0 else partial(nn.LeakyReLU, slope)
-            return conv_encoder(shape, out, widths=widths or self.widths, hidden=hidden, activation=bend)
+            more: Any = {"widths": widths or self.widths, "hidden": hidden, "activation": bending(slope)}
+            return conv_encoder(shape, out, **more)
         return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, out))
 
     def mean(self, out: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from ._autoencoding import Autoencoding
 
 BETAS = (0.5, 0.999)
 SLOPE = 0.2  # of the judges' activations below zero
-USUAL = 256  # latents whose statistics the generator's layers are normalised by, once it has learned
+USUAL = 512  # latents by whose means and variances the generator is normalised once it has learned
 SLACK = 1e-4  # stages begin where they should in spite of rounding
 
 
@@ -54,20 +54,18 @@ class InfoGANCR(Autoencoding):
     """least difference, at first, of the codes that a pair does not share"""
     gap_stages: int = 10
     """equal stages in which the gap falls to 0 while the regulariser acts"""
-    lr: Lane = 1e-3
-    """Adam's learning rate, of the generator; the discriminators' is twice that; betas 0.5 and 0.999"""
+    lr: Lane = 2e-3
+    """Adam's learning rate, betas 0.5 and 0.999; the authors' generator has half of it and takes two steps for one"""
     hidden: tuple[int, ...] = (128,)
     """fully connected layers between the convolutions and the codes"""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         width = (self.hidden or (128,))[-1]
-        latents = self.latent_dim + self.noise_dim
-        decoder = self.coder(shape, 1, latent=latents).decoder
+        decoder = self.coder(shape, 1, latent=self.latent_dim + self.noise_dim, slope=SLOPE).decoder
         body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
         pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
         # Without normalisation all images of the generator become alike, and the discriminator has won.
-        generator = BatchNormed(decoder, 2 * torch.rand(USUAL, latents) - 1)
-        return GAN(generator, body, pairs, width, self.latent_dim)
+        return GAN(BatchNormed(decoder), body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
@@ -79,7 +77,11 @@ class InfoGANCR(Autoencoding):
             raise InputError(f"{text}: wanted a gap in [0, 2), at least one stage, and no negative dimension")
 
     def rates(self) -> dict[str, Adam]:
-        return {"": Adam(2 * self.lr, BETAS), "decoder.": Adam(self.lr, BETAS)}
+        return {"": Adam(self.lr, BETAS)}
+
+    def conclude(self, data: FactorData) -> None:
+        net: Any = self.net_
+        net.decoder.settle(self.draws(USUAL, Generator().manual_seed(self.seed))["c"])
 
     def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
         def uniform(*shape: int) -> Tensor:
@@ -92,7 +94,9 @@ class InfoGANCR(Autoencoding):
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x, c, k, progress = batch["x"], batch["c"], batch["k"], batch["progress"]
-        fake = self.mean(net.decoder(c))
+        # Pairs far apart are not usual ones: they are drawn by the means and variances of the others.
+        images = self.mean(net.decoder(torch.cat([c, self.couples(batch, progress)]), rows=len(c)))
+        fake, first, second = images.chunk(3)
         codes = c[:, : self.latent_dim]
 
         # The generator: it wants to be taken for real, its codes to be read off, and pairs to tell what they share.
@@ -100,7 +104,6 @@ class InfoGANCR(Autoencoding):
         fool = F.softplus(-frozen(net.real, h)).mean()
         info = 0.5 * (frozen(net.q, h) - codes).square().sum(1).mean()  # -log Q(c | G(c, z))
         acts = (progress + SLACK >= self.contrast_after).float()
-        first, second = self.mean(net.decoder(self.couples(batch, progress))).chunk(2)
         pair = torch.cat([first, second], 1)
         contrast = F.cross_entropy(frozen(net.pairs, pair), k)
 
@@ -137,4 +140,4 @@ class InfoGANCR(Autoencoding):
     def decode(self, z: Tensor) -> Tensor:
         """With all that nobody asked for at zero."""
         still = z.new_zeros(len(z), self.noise_dim)
-        return self.mean(self.applied(lambda net, part: net.decoder(part, usually=True), torch.cat([z, still], 1)))
+        return self.mean(self.applied(lambda net, part: net.decoder(part), torch.cat([z, still], 1)))

@@ -1,4 +1,4 @@
-"""Batch normalisation without a memory; Ioffe and Szegedy (2015)."""
+"""Batch normalisation that a pure loss can have; Ioffe and Szegedy (2015)."""
 
 from __future__ import annotations
 
@@ -11,41 +11,56 @@ TINY = 1e-5  # added to variances
 class BatchNormed(nn.Module):
     """A network with batch normalisation behind every activation.
 
-    While it learns, means and variances are those of the batch. Kept averages would make a loss something else than a
-    function of weights and batch, so that afterwards (`usually`) they are those of a batch of inputs that stays.
+    Averages that are kept while it learns would make a loss something else than a function of weights and batch. So
+    means and variances are those of the rows at hand, and later those of some usual inputs: `settle`.
     """
 
-    usual: Tensor
-
-    def __init__(self, net: nn.Module, usual: Tensor) -> None:
+    def __init__(self, net: nn.Module) -> None:
         super().__init__()
-        self.register_buffer("usual", usual)
         self.layers = nn.ModuleList()
-        features = usual.shape[1]
+        features = 0
         for layer in (module for module in net.modules() if not list(module.children())):
             self.layers.append(layer)
             features = getattr(layer, "out_features", getattr(layer, "out_channels", features))
             if isinstance(layer, nn.ReLU | nn.LeakyReLU):
                 self.layers.append(Normalise(features))
 
-    def forward(self, x: Tensor, *, usually: bool = False) -> Tensor:
-        """(n, d) -> (n, ...), by the means and variances of these rows, or of the usual ones."""
-        h, rows = (torch.cat([self.usual, x]), len(self.usual)) if usually else (x, len(x))
+    def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
+        """(n, d) -> (n, ...), by the means and variances of the first rows, or by those it has settled on."""
         for layer in self.layers:
-            h = layer(h, rows) if isinstance(layer, Normalise) else layer(h)
-        return h[-len(x) :] if usually else h
+            x = layer(x, rows) if isinstance(layer, Normalise) else layer(x)
+        return x
+
+    @torch.no_grad()
+    def settle(self, x: Tensor) -> None:
+        """Means and variances from now on: those of these rows."""
+        for layer in self.layers:
+            if isinstance(layer, Normalise):
+                layer.mean, layer.var = layer.moments(x)
+                x = layer(x, None)
+            else:
+                x = layer(x)
 
 
 class Normalise(nn.Module):
-    """Mean 0 and variance 1 of every feature, over the first rows and all pixels; then a scale and a shift, learned."""
+    """Mean 0 and variance 1 of every feature, over rows and pixels; then a scale and a shift, learned."""
+
+    mean: Tensor
+    var: Tensor
 
     def __init__(self, features: int) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(features)), nn.Parameter(torch.zeros(features))
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("var", torch.ones(features))
 
-    def forward(self, x: Tensor, rows: int) -> Tensor:
+    def forward(self, x: Tensor, rows: int | None) -> Tensor:
         """(n, features, ...) -> the same."""
-        over = [0, *range(2, x.ndim)]
-        var, mean = torch.var_mean(x[:rows].to(self.weight.dtype), over, correction=0, keepdim=True)
-        weight, bias = (v.view(-1, *[1] * (x.ndim - 2)) for v in (self.weight, self.bias))
+        mean, var = (self.mean, self.var) if rows is None else self.moments(x[:rows])
+        mean, var, weight, bias = (v.view(-1, *[1] * (x.ndim - 2)) for v in (mean, var, self.weight, self.bias))
         return (x - mean) * torch.rsqrt(var + TINY) * weight + bias
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Of every feature, (features,)."""
+        var, mean = torch.var_mean(x.to(self.weight.dtype), [0, *range(2, x.ndim)], correction=0)
+        return mean, var
