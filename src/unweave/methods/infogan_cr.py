@@ -54,8 +54,8 @@ class InfoGANCR(Autoencoding):
     """least difference, at first, of the codes that a pair does not share"""
     gap_stages: int = 10
     """equal stages in which the gap falls to 0 while the regulariser acts"""
-    lr: Lane = 2e-3
-    """Adam's learning rate, betas 0.5 and 0.999; the authors' generator has half of it and takes two steps for one"""
+    lr: Lane = 1e-3
+    """Adam's learning rate, of all players; betas 0.5 and 0.999"""
     hidden: tuple[int, ...] = (128,)
     """fully connected layers between the convolutions and the codes"""
 
