@@ -77,7 +77,8 @@ def scored(folder: Path, options: Options) -> dict[str, float]:
         "translation": -network.difficulty, "translation, excess": -network.excess,
         "translation, relative": -network.relative, "translation, linear, relative": -linear.relative,
         DCI[0]: forests.disentanglement, DCI[1]: dci(c, z).disentanglement,
-        "sap": sap(c, z, predictor="logistic"), "irs": float(irs(c, z)), "mig": mig(c, z),
+        "sap": sap(c, z, predictor="logistic"), "sap[r2]": sap(c, z, predictor="r2"),
+        "irs": float(irs(c, z)), "mig": mig(c, z),
     }  # fmt: skip
 
 

@@ -186,6 +186,20 @@ def test_sap_variants_are_not_to_be_mixed():
         sap(c, z, predictor="tree")
 
 
+def test_sap_of_classes_and_numbers_takes_accuracy_for_the_ones_and_correlation_for_the_others():
+    rng = np.random.default_rng(0)
+    c = np.column_stack([rng.integers(0, 3, 3000), rng.normal(size=3000), rng.integers(0, 5, 3000)])
+    z = c @ rng.normal(size=(3, 3)) + rng.normal(size=c.shape)
+    both = sap(c, z, predictor=("logistic", "r2", "logistic"))
+    alone = [sap(c[:, [j]], z, predictor=how) for j, how in enumerate(("logistic", "r2", "logistic"))]
+    assert both == pytest.approx(np.mean(alone))
+    assert sap(c, z, predictor=["r2"] * 3) == sap(c, z, predictor="r2")
+    with pytest.raises(InputError, match="2 predictors for 3 factors: wanted one for all, or each"):
+        sap(c, z, predictor=["r2", "svm"])
+    with pytest.raises(InputError, match=r"factor 1 .* is continuous"):
+        sap(c, z, predictor=["r2", "svm", "r2"])
+
+
 def test_codes_that_are_the_factors_of_dsprites_have_a_sap_of_more_than_a_half():
     """By logistic regression, as the intervention paper has it, whose best is 0.58; shape has two thirds at most."""
     sizes = (3, 6, 40, 32, 32)

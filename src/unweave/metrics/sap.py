@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from ..errors import InputError
+from ..errors import InputError, plural
 from ..scoring import metric
 from ._tables import alive, check_trainable, in_groups, known, train_and_test
 from .mcc import correlations
@@ -29,7 +29,7 @@ def sap(
     factors: Any,
     codes: Any,
     *,
-    predictor: Predictor = "svm",
+    predictor: Predictor | Sequence[Predictor] = "svm",
     standardize: bool = True,
     features: Sequence[Sequence[int]] | None = None,
     train: float = 2 / 3,
@@ -40,31 +40,42 @@ def sap(
     `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced), which depends on the scale of
     the codes: they are standardised unless told not to, as the reference library does. `logistic`: of a logistic
     regression (intervention paper). `r2`: squared correlation, for factors with an order, and the only one for
-    continuous factors. Never compare one with another. With accuracies, 1 is out
-    of reach: the second-best code still guesses right now and then. `features` names codes that belong together, each
-    group of which predicts as one.
+    continuous factors. Several of them, one for each factor: squared correlation for numbers and accuracy for classes,
+    as the metric was first defined. Never compare one with another. With accuracies, 1 is out of reach: the second-best
+    code still guesses right now and then. `features` names codes that belong together, each group of which predicts as
+    one.
     """
     c, z = known(factors, codes)
     groups = in_groups(features, z)
-    if predictor == "r2" and any(len(g) > 1 for g in groups):
+    asked = _asked(predictor, c.count)
+    if "r2" in asked and any(len(g) > 1 for g in groups):
         raise InputError("sap[r2] correlates single codes with factors: for features of several use sap[logistic]")
-    if predictor == "r2":
-        found = correlations(c.c, z) ** 2  # (k, d)
-    elif predictor in ("svm", "logistic"):
-        real = [j for j, discrete in enumerate(c.discrete) if not discrete]
-        if real:
-            text = f"factor {real[0]} (counted from 0) is continuous and has no classes to predict"
-            raise InputError(f"{text}: use sap[r2], in Python predictor='r2'")
-        living = alive(z)
-        if standardize:
-            z = (z - z.mean(0)) / np.where(living, z.std(0), 1)
+    found = correlations(c.c, z) ** 2 if "r2" in asked else np.zeros((c.count, len(groups)))  # (k, d)
+    by_class = [j for j, how in enumerate(asked) if how != "r2"]
+    real = [j for j in by_class if not c.discrete[j]]
+    if real:
+        text = f"factor {real[0]} (counted from 0) is continuous and has no classes to predict"
+        raise InputError(f"{text}: use sap[r2], in Python predictor='r2'")
+    if by_class:
+        z = (z - z.mean(0)) / np.where(alive(z), z.std(0), 1) if standardize else z
         rows = train_and_test(len(c), train, seed)
-        found = np.array([_accuracies(y, j, z, groups, rows, predictor) for j, y in enumerate(c.classes)])
-    else:
-        raise InputError(f"predictor={predictor!r}: wanted 'svm', 'logistic' or 'r2'")
+        found[by_class] = [_accuracies(c.classes[j], j, z, groups, rows, asked[j]) for j in by_class]
     ordered = np.sort(found, 1)
     second = ordered[:, -2] if found.shape[1] > 1 else np.zeros(len(found))
     return float(np.mean(ordered[:, -1] - second))
+
+
+def _asked(predictor: Predictor | Sequence[Predictor], count: int) -> list[Predictor]:
+    """One for each factor."""
+    asked = [predictor] * count if isinstance(predictor, str) else list(predictor)
+    wrong = [how for how in asked if how not in get_args(Predictor)]
+    if wrong:
+        raise InputError(f"predictor={wrong[0]!r}: wanted 'svm', 'logistic' or 'r2'")
+    if len(asked) != count:
+        raise InputError(
+            f"{plural(len(asked), 'predictor')} for {plural(count, 'factor')}: wanted one for all, or each"
+        )
+    return asked
 
 
 def _accuracies(
