@@ -166,6 +166,20 @@ def test_tables_are_no_wider_than_the_terminal(first, monkeypatch):
     assert any(first in line for line in lines) == (len(first) < 40)
 
 
+@pytest.mark.parametrize("width", [50, 90, 200])
+def test_numbers_of_a_table_stay_in_one_piece_in_any_terminal(width, monkeypatch):
+    page = io.StringIO()
+    monkeypatch.setattr(terminal, "OUT", Console(file=page, width=width))
+    rows = [[f"method {i}, beta = 4", *(f"0.{i}{j}5 +- 0.1{j}3 (0.50)" for j in range(5))] for i in range(2)]
+    terminal.say_table(["method", *"abcde"], rows, "scores", numbers=True)
+    text = page.getvalue()
+    assert all(len(line) <= width for line in text.splitlines()) and "scores" in text and "method 1" in text
+    for row in rows:
+        for cell in row[1:]:
+            assert all(word in text for word in cell.split())
+    assert ("┃" in text) == (width > 50) and ("b: 0.015" in text) == (width == 50)
+
+
 def test_a_run_s_own_file_is_drawn_as_it_was_read(tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 2))
     table = pd.DataFrame({"m": x[:, 0], "n": x[:, 1], "sex": ["f", "m"] * 20})

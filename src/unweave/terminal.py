@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +20,10 @@ from rich.table import Table
 
 from .errors import InputError, unknown
 
-OUT, ERR = Console(), Console(stderr=True)
+WIDE = 200  # columns of a file or a pipe, which no window cuts off
+SHORT = 24  # letters of a cell that is a number, with what belongs to it, and not a text
+OUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE)
+ERR = Console(stderr=True)
 
 
 def say(text: str) -> None:
@@ -32,15 +37,49 @@ def say_json(value: Any) -> None:
 
 
 def say_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, numbers: bool = False) -> None:
-    """A table; with `numbers`, all columns but the first are set right."""
+    """A table; with `numbers`, all columns but the first are set right. Where a terminal is too narrow for numbers in
+    one piece, a paragraph for each row.
+    """
+    # Names stay in one piece, where half of the terminal holds them; text gives way.
+    whole = max((len(row[0]) for row in rows), default=0) <= OUT.width // 2
+    widths: list[int | None] = [None] * len(columns)
+    if all(len(cell) <= SHORT for row in rows for cell in row[1:]):
+        found = _widths(columns, rows, whole=whole)
+        if found is None:
+            return _say_rows(columns, rows, title)
+        widths = [*found]
     table = Table(title=title or None, title_justify="left")
-    for i, column in enumerate(columns):
-        # Names stay in one piece, where half of the terminal holds them; text gives way.
-        whole = i == 0 and max((len(row[0]) for row in rows), default=0) <= OUT.width // 2
-        table.add_column(column, justify="right" if numbers and i else "left", overflow="fold", no_wrap=whole)
+    for i, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        align: Any = "right" if numbers and i else "left"
+        table.add_column(column, justify=align, overflow="fold", no_wrap=whole and not i, width=width)
     for row in rows:
         table.add_row(*row)
-    OUT.print(table, highlight=False, markup=False)
+    return OUT.print(table, highlight=False, markup=False)
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool) -> list[int] | None:
+    """Letters for every column that keep words in one piece, and more where the terminal has them; None if it has not
+    enough.
+    """
+    full = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    widths = [max(map(len, " ".join(cells).split()), default=1) for cells in zip(columns, *rows, strict=True)]
+    widths[:1] = full[:1] if whole else widths[:1]
+    room = OUT.width - 3 * len(columns) - 1
+    while sum(widths) < room and widths != full:
+        i = max(range(len(full)), key=lambda i: full[i] - widths[i])
+        widths[i] += 1
+    return widths if sum(widths) <= room else None
+
+
+def _say_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """A table as text."""
+    if title:
+        say(title)
+    for first, *others in rows:
+        said = [f"{column}: {cell}" for column, cell in zip(columns[1:], others, strict=True) if cell]
+        together = "; ".join(part.replace(" ", "\xa0") for part in said)
+        say(first)
+        say(textwrap.indent(textwrap.fill(together, OUT.width - 2).replace("\xa0", " "), "  "))
 
 
 def warn(message: Warning | str, *_: Any, **__: Any) -> None:
