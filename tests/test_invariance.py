@@ -54,6 +54,28 @@ def test_data_bring_their_own_labels(told):
     assert other.classes_.tolist() == [0, 1] and other.score(data) > 0.95
 
 
+def test_a_score_is_of_the_column_that_was_learned(told):
+    x, table = told
+    codes = np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})]
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="y2").fit(x, codes)
+    assert model.score(x, codes) == model.score(x, codes[:, 1]) == model.score(x, codes[:, 1:]) > 0.95
+    with pytest.raises(InputError, match="y has 3 columns, and 2 factors were learned from"):
+        model.score(x, np.c_[codes, codes[:, 0]])
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table)
+    assert model.score(x, table[["light", "kind"]]) == model.score(x, table) > 0.95
+    with pytest.raises(InputError, match=r"y has no column 'kind' \(there are: light, colour\)"):
+        model.score(x, pd.DataFrame({"light": table["light"], "colour": table["kind"]}))
+
+
+def test_columns_of_labels_may_be_numbered(told):
+    x, table = told
+    numbered = pd.DataFrame(np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})])
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="1").fit(x, numbered)
+    assert model.score(x, numbered) > 0.95
+    with pytest.raises(InputError, match="y has two columns '0': name them apart"):
+        model.fit(x, numbered.set_axis([0, 0], axis=1))
+
+
 def test_what_cannot_be_classified_is_said(told):
     x, table = told
     model = CNNClassifier(**SMALL).fit(x, table["light"].to_numpy())
@@ -214,7 +236,9 @@ def test_labels_are_compared_by_their_values_whatever_form_they_come_in(told):
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
     part = table["kind"].to_numpy() != "a"  # in these data "b" is level 0
     assert model.score(as_data(x[part], table["kind"].to_numpy()[part])) > 0.95
-    assert model.score(x, table) == model.score(x, table["kind"])  # the class, then the nuisances
+    assert model.score(x, table[["kind"]]) == model.score(x, table["kind"]) > 0.95
+    with pytest.raises(InputError, match=r"y has no column 'y' \(there are: kind, light\)"):  # which is the class?
+        model.score(x, table)
     with pytest.raises(InputError, match="class 'z' was not learned"):
         model.score(as_data(x, table["kind"].replace("a", "z").to_numpy()))
     with pytest.raises(InputError, match="no factor is discrete"):

@@ -10,19 +10,21 @@ from typing import Any, final
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from ..checks import as_classes
-from ..data import FactorData
+from ..data import FactorData, in_parts
 from ..dataset import Dataset
-from ..errors import InputError
+from ..errors import InputError, plural
 from ..supervision import Plan, label_column, labelled
 from ._autoencoding import Autoencoding
 
 LOOKED_AT = 1_000  # observations that it is asked for the class of, after training
-COUNTED = 100_000  # labels that classes are found in, where the data have no end
+COUNTED = 100_000  # labels that classes are found in, and most that a score is of
+AT_ONCE = 10_000  # observations rendered together
 
 
 def nuisances(data: FactorData, label: str, known: Sequence[str] = ()) -> list[int]:
@@ -61,6 +63,7 @@ class Classifying(ClassifierMixin, Autoencoding):
         points = data.observed(sys.maxsize)
         points = data.sample(COUNTED, rng) if points is None else points
         factor = data.factors[column]
+        self.label_, self.column_, self.width_ = factor.name, column, len(data.factors)
         self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
         if len(self.levels_) < 2:
             raise InputError(
@@ -127,27 +130,42 @@ class Classifying(ClassifierMixin, Autoencoding):
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            column = label_column(X, self.label or None)
-            values, draw = X.factors[column].values, X.collect(COUNTED, Generator().manual_seed(0))
-            level = draw.c[:, column].long().tolist()
-            X, y = draw.x, [values[k] for k in level] if values else level  # a level of other data may be another class
+            return self._score_of(X, sample_weight)
         if y is None:
             raise InputError("score needs the classes: pass y, or data that have labels")
         y = self._column(as_classes(y))
+        self._check_learned(y)
+        return float(super().score(X, y, sample_weight))
+
+    def _score_of(self, data: FactorData, sample_weight: Any) -> float:
+        """The same of data, in parts: all of their images at once may be too many."""
+        column = label_column(data, self.label or None)
+        points = data.observed(COUNTED)
+        points = data.sample(COUNTED, Generator().manual_seed(0)) if points is None else points
+        values, level = data.factors[column].values, data.labels(points)[:, column].long().tolist()
+        y = np.array([values[k] for k in level] if values else level)  # a level of other data may be another class
+        self._check_learned(y)
+        guess = np.concatenate([self.predict(data.render(part)) for part in in_parts(points, AT_ONCE)])
+        return float(accuracy_score(y, guess, sample_weight=sample_weight))
+
+    def _check_learned(self, y: np.ndarray) -> None:
         known = set(self.classes_.tolist())
         unknown = [v for v in y.tolist() if v not in known]
         if unknown:
             there = ", ".join(sorted(map(str, known)))
             raise InputError(f"class {str(unknown[0])!r} was not learned (there are: {there})")
-        return float(super().score(X, y, sample_weight))
 
     def _column(self, y: Any) -> np.ndarray:
-        """The class, where y holds nuisances as well."""
-        if hasattr(y, "columns"):
-            if self.label and self.label not in y.columns:
-                raise InputError(f"y has no column {self.label!r} (there are: {', '.join(map(str, y.columns))})")
-            return y[self.label or y.columns[0]].to_numpy()
-        return np.asarray(y).reshape(len(y), -1)[:, 0]
+        """The class, where y holds nuisances as well: the column that it was when this was learned."""
+        table = hasattr(y, "columns")
+        if y.ndim == 1 or y.shape[1] == 1:
+            return np.asarray(y).reshape(-1)
+        if table and self.label_ not in y.columns:
+            raise InputError(f"y has no column {self.label_!r} (there are: {', '.join(y.columns)})")
+        if not table and y.shape[1] != self.width_:
+            text = f"y has {plural(y.shape[1], 'column')}, and {plural(self.width_, 'factor')} were learned from"
+            raise InputError(f"{text}: wanted as many, or the classes alone")
+        return y[self.label_].to_numpy() if table else y[:, self.column_]
 
 
 class Informed(Classifying):
