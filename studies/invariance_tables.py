@@ -50,6 +50,7 @@ LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first fac
 NEW = {"colored-mnist": "background", "rotation-colored-mnist": "angle", "shapes3d": "object", "mpi3d": "color"}
 OURS = "swap and contrast"
 PAINTED = 90_000  # images that digits are tested on
+PROBED = 20_000  # of them, or of others, that the probe has: half to learn from
 # Average and worst accuracy.
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
     "colored-mnist": {
@@ -195,7 +196,7 @@ def scores(folder: Path, options: Options) -> list[dict[str, float]]:
     # All nuisances of 3DShapes and MPI3D make more groups than there are observations: there, the new one alone.
     group = c[:, others if "mnist" in options.data else [names.index(NEW[options.data])]]
     angle = c[:, names.index("angle")].astype(int) if "angle" in names else np.zeros(len(y), int)
-    some = np.random.default_rng(0).permutation(len(y))[:5_000]
+    some = np.random.default_rng(0).permutation(len(y))[:PROBED]
     probe = nuisance_probe(c[some][:, others], method.predictive(torch.from_numpy(z)).numpy()[some])
     more = {"probe": probe.accuracy, "chance": probe.chance, "explained": shown(method, options)}
     found = []

@@ -303,6 +303,12 @@ def test_the_probe_finds_what_is_there_and_nothing_else():
     assert nuisance_probe(s, hidden).accuracy > found.chance + 0.1
 
 
+def test_the_probe_goes_on_until_it_finds_what_is_well_hidden():
+    z = np.random.default_rng(0).normal(size=(2_000, 8))
+    s = (z[:, :3] > 0).sum(1) % 2  # no one or two codes tell anything of it
+    assert nuisance_probe(s, z).accuracy > 0.8
+
+
 # Found by review ----------------------------------------------------------------------------------------------------
 
 
