@@ -32,7 +32,7 @@ from unweave.metrics import mcc
 from unweave.perform import EVALUATED, EVALUATION_SEED
 from unweave.run import Run
 from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.terminal import launch, progress, say, say_table
 
 FOUND = 0.95  # MCC from which on a run has found both sources
 
@@ -193,6 +193,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

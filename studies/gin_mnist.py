@@ -29,7 +29,7 @@ from unweave.findings import Claim, Findings, Number, drawn
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.perform import fit_once
 from unweave.storage import read_json, write_json
-from unweave.terminal import say
+from unweave.terminal import launch, say
 
 EXTRA = 2  # variables behind the knee that are drawn too, and more where the papers show more
 
@@ -157,6 +157,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

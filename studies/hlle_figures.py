@@ -38,7 +38,7 @@ from unweave.metrics.local_isometry import near_pairs
 from unweave.perform import EVALUATED, EVALUATION_SEED
 from unweave.run import Evaluated, Run, read_run
 from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.terminal import launch, progress, say, say_table
 
 METHODS = ("hessian-ica", "tangent-ica", "laplacian-ica", "linear-ica", "pca")
 WIDE = 128  # codes of a bottleneck that ICA is to follow
@@ -369,6 +369,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

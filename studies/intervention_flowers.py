@@ -28,9 +28,10 @@ from unweave.findings import Findings, drawn
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.neural import Neural
 from unweave.perform import fit_once
-from unweave.terminal import say, say_table
+from unweave.terminal import launch, say, say_table
 
 NEAREST = 3
+STEPS = {"full": 2_500, "small": 100}  # of the stored figures, and to see it run
 
 
 @dataclass(kw_only=True)
@@ -39,10 +40,12 @@ class Options:
 
     scale: Literal["small", "full"] = "full"
     """full: all photographs and the networks of Tables 8 and 9; small: some, and a small network"""
-    out: Path = Path("studies/results/intervention/flowers")
-    """where the figures go"""
+    out: Path = Path("studies/results/intervention")
+    """where a folder for the figures goes"""
     steps: int = 0
-    """gradient steps; 0: 20,000, or 100 at small scale"""
+    """gradient steps; 0: 2,500, or 100 at small scale"""
+    lr: float = 2e-4
+    """of both methods and of FactorVAE's critic; twice the paper's"""
     queries: int = 5
     """photographs to look up"""
     seed: int = 0
@@ -55,18 +58,16 @@ def methods(options: Options) -> dict[str, Neural]:
     net: Any = (
         {"widths": (8, 8, 16, 16), "hidden": (32,)} if small else {"widths": (128, 128, 256, 256), "hidden": (512,)}
     )
-    shared: Any = {"seed": options.seed, "steps": options.steps or (100 if small else 20_000), **net}
-    shared |= {"latent_dim": 48, "feature_dim": 16}
+    shared: Any = {"seed": options.seed, "steps": options.steps or STEPS[options.scale], **net}
+    shared |= {"latent_dim": 48, "feature_dim": 16, "lr": options.lr}
     judged: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16}
     if not small:
         judged = {"judges": (256, 256), "judge_widths": (64, 64, 128, 128), "judge_slope": 0.2}  # Table 9
     return {
         "intervention": InterventionAutoencoder(
-            lambda_in=1.0, lambda_adv=100.0, lr=2e-4, weight_lr=2e-5, **shared, **judged
+            lambda_in=1.0, lambda_adv=100.0, weight_lr=options.lr / 10, **shared, **judged
         ),
-        "FactorVAE": FactorVAE(
-            gamma=10.0, critic=(200,) * 3 if small else (1000,) * 6, critic_lr=FactorVAE.lr, **shared
-        ),
+        "FactorVAE": FactorVAE(gamma=10.0, critic=(200,) * 3 if small else (1000,) * 6, critic_lr=options.lr, **shared),
     }
 
 
@@ -81,14 +82,22 @@ def in_common(near: list[np.ndarray], k: int) -> float:
     return float(np.mean([(near[k][:, :, None] == own[:, None, :]).any(2).mean() for own in others]))
 
 
+def place(options: Options) -> Path:
+    """Where everything goes."""
+    asked = {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr != Options.lr}
+    asked |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
+    return options.out / "-".join(["flowers", *(name for name, wanted in asked.items() if wanted)])
+
+
 def findings(options: Options, part: str) -> Findings:
     """The figure, where it is drawn."""
-    return Findings(figures=drawn(sorted(options.out.glob(f"{part}-*.png"))))
+    return Findings(figures=drawn(sorted(place(options).glob(f"{part}-*.png"))))
 
 
 def main(options: Options) -> None:
     """Train, look up, draw, print."""
-    options.out.mkdir(parents=True, exist_ok=True)
+    out = place(options)
+    out.mkdir(parents=True, exist_ok=True)
     data = Flowers102(split="train" if options.scale == "small" else "all").load()
     assert isinstance(data, Table)
     x, kind = data.x.float().div(255 if data.x.dtype == torch.uint8 else 1).numpy(), data.c[:, 0].numpy()
@@ -96,7 +105,7 @@ def main(options: Options) -> None:
     lines = []
     for name, made in methods(options).items():
         say(f"{name}: {made.steps:,} steps")
-        method = fit_once(made, data, options.out / f"model-{name.lower()}")
+        method = fit_once(made, data, out / f"model-{name.lower()}")
         z = method.transform(x)
         groups = method.groups()
         near = [neighbours(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
@@ -108,17 +117,15 @@ def main(options: Options) -> None:
         ]
         heads = ["query", *(f"Z_{k + 1}" for k in range(len(groups)) for _ in range(NEAREST))]
         title = f"{name}: the query, then {NEAREST} nearest by each of {len(groups)} features"
-        save(grid(rows, title, heads), options.out / f"figure-5-{name.lower()}.png")
-        save(reconstructions(method, x[queries]), options.out / f"reconstructions-{name.lower()}.png")
+        save(grid(rows, title, heads), out / f"figure-5-{name.lower()}.png")
+        save(reconstructions(method, x[queries]), out / f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
     lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
     head = ["method", "feature", "neighbours of the same kind", "shared with another feature"]
-    pd.DataFrame(lines, columns=head).to_csv(options.out / "scores.csv", index=False)
+    pd.DataFrame(lines, columns=head).to_csv(out / "scores.csv", index=False)
     say_table(head, lines, f"{len(x):,} photographs")
-    say(f"Figures are in {options.out}.")
+    say(f"Figures are in {out}.")
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

@@ -12,7 +12,7 @@ OUT/runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,15 +20,16 @@ import pandas as pd
 
 from unweave.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
-from unweave.findings import Findings, Number, ahead, contestants
+from unweave.findings import Findings, Number, ahead, contestants, kept
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.neural import Neural
 from unweave.run import Run
 from unweave.scoring import plus_minus
-from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.study import execute, nothing_done
+from unweave.terminal import launch, progress, say, say_table
 
 OURS = "swap and contrast"
+STEPS = {"full": 10_000, "small": 300}  # of the stored tables, and to see it run
 METRICS = ("mig", "sap[svm]", "irs[q99]", "factor-vae-score", "dci[gbt]")
 COLUMNS = (*METRICS[:3], "factor-vae-score.accuracy", "dci[gbt].disentanglement")
 # MIG, SAP, IRS, FactorVAE score, DCI.
@@ -74,7 +75,7 @@ class Options:
     seeds: int = 3
     """repetitions"""
     steps: int = 0
-    """gradient steps; 0: 20,000, or 300 at small scale"""
+    """gradient steps; 0: 10,000, or 300 at small scale"""
     only: tuple[str, ...] = ()
     """methods of these names, or whose names contain one of these"""
     warm_ups: bool = False
@@ -84,7 +85,7 @@ class Options:
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """The contestants by their names in the tables, with the strengths of their papers."""
     small = options.scale == "small"
-    shared: Any = {"seed": seed, "steps": options.steps or (300 if small else 20_000), "latent_dim": 10}
+    shared: Any = {"seed": seed, "steps": options.steps or STEPS[options.scale], "latent_dim": 10}
     shared |= {"widths": (8, 8, 16, 16), "hidden": (64,), "batch_size": 16} if small else {}
     ours: Any = shared | {"predictive_dim": 1, "label": "shape"}
     if options.warm_ups:
@@ -120,7 +121,8 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
 def place(options: Options) -> Path:
     """Where everything goes."""
     table = "warm-ups" if options.warm_ups else "disentangled"
-    return options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}"
+    other = f"-{options.steps}-steps" * (options.steps not in (0, STEPS[options.scale]))
+    return options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}{other}"
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -153,15 +155,14 @@ def main(options: Options) -> None:
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
-    every, asked = replace(options, only=()), methods(options, 0)
-    runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(every, seed).items()}
-    # What other calls have finished is in the table too.
-    runs = {run: name for run, name in runs.items() if name in asked or (out / "runs" / run.key).is_dir()}
+    runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
     with progress() as notify:
         found = execute(runs, out / "runs", metrics=METRICS, notify=notify)
+    if found.empty:
+        raise nothing_done(out / "runs")
     rows = pd.DataFrame(found[["key", "seed", *COLUMNS]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
-    rows.to_csv(out / "scores.csv", index=False)
+    rows = kept(rows, out / "scores.csv", ["name", "seed"])
     head = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
     steps = next(iter(methods(options, 0).values())).steps
     say_table(head, lines_of(rows, options), f"{data.title()}; {steps:,} steps; mean and 95 % interval")
@@ -169,6 +170,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

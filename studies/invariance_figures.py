@@ -29,8 +29,9 @@ from unweave.functional import Normal
 from unweave.methods import SwapContrast
 from unweave.perform import fit_once
 from unweave.supervision import pairs
-from unweave.terminal import say
+from unweave.terminal import launch, say
 
+STEPS = {"full": 6_000, "small": 600}  # of the stored figures, and to see it run
 SHOWN = 10  # digits of a line in Figure 8
 
 
@@ -43,7 +44,7 @@ class Options:
     out: Path = Path("studies/results/invariance")
     """where the figures go"""
     steps: int = 0
-    """gradient steps; 0: 10,000, or 600 at small scale"""
+    """gradient steps; 0: 6,000, or 600 at small scale"""
     points: int = 2_000
     """digits in t-SNE and heat maps"""
     seed: int = 0
@@ -53,11 +54,11 @@ class Options:
 def trained(data: Unseen, options: Options) -> SwapContrast:
     """Our method as in the tables."""
     small = options.scale == "small"
-    steps = options.steps or (600 if small else 10_000)
+    steps = options.steps or STEPS[options.scale]
     widths = (16, 32, 32) if small else (32, 64, 128)
     say(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
-    return fit_once(method, data.load(), options.out / f"model-{data.of}{'-small' * small}")
+    return fit_once(method, data.load(), options.out / f"model-{data.of}{suffix(options)}")
 
 
 def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
@@ -122,27 +123,31 @@ def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path
     save(grid(rows, "exchanged: all but the code that differs most, from the pair"), out)
 
 
+def suffix(options: Options) -> str:
+    """Of all names of files, by which other scales and steps are told apart."""
+    other = f"-{options.steps}-steps" * (options.steps not in (0, STEPS[options.scale]))
+    return "-small" * (options.scale == "small") + other
+
+
 def findings(options: Options, part: str) -> Findings:
     """A figure, where it is drawn."""
-    return Findings(figures=drawn([options.out / f"{part}{'-small' * (options.scale == 'small')}.png"]))
+    return Findings(figures=drawn([options.out / f"{part}{suffix(options)}.png"]))
 
 
 def main(options: Options) -> None:
     """Train twice, draw, say where."""
     options.out.mkdir(parents=True, exist_ok=True)
-    suffix = "-small" * (options.scale == "small")
+    end = f"{suffix(options)}.png"
     for number, of in ((6, "colored-mnist"), (7, "rotation-colored-mnist")):
         recipe = Unseen(of=of)
         method, data = trained(recipe, options), recipe.load()
-        heat_map(method, data, options, options.out / f"figure-{number}{suffix}.png")
+        heat_map(method, data, options, options.out / f"figure-{number}{end}")
         if number == 6:
-            figure_8(method, data, options, options.out / f"figure-8{suffix}.png")
+            figure_8(method, data, options, options.out / f"figure-8{end}")
         else:
-            figure_5(method, data, options, options.out / f"figure-5{suffix}.png")
+            figure_5(method, data, options, options.out / f"figure-5{end}")
     say(f"Figures are in {options.out}.")
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

@@ -37,14 +37,14 @@ from unweave.data import Factor, in_parts
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
 from unweave.errors import InputError
-from unweave.findings import Claim, Findings, Number, ahead, contestants
+from unweave.findings import Claim, Findings, Number, ahead, contestants, kept
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.neural import Neural
 from unweave.run import Run, read_run
 from unweave.scoring import plus_minus
-from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.study import execute, nothing_done
+from unweave.terminal import launch, progress, say, say_table
 
 LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first factor
 NEW = {"colored-mnist": "background", "rotation-colored-mnist": "angle", "shapes3d": "object", "mpi3d": "color"}
@@ -79,7 +79,8 @@ TURNED: dict[str, dict[float, tuple[float, float]]] = {
     f"{OURS}, joint": {65: (0.842, 0.678)},
     f"{OURS}, cross-entropy": {65: (0.821, 0.653)},
 }
-# Strengths that --tune goes through: at the common learning rate, and the better ones at a higher.
+# Strengths that --tune goes through: at the common learning rate, and some of the better ones at a higher, six of ours
+# and one of each other method.
 STRENGTHS: dict[str, list[dict[str, float]]] = {
     "CNN": [{"lr": lr} for lr in (1e-4, 5e-4, 2e-3)],
     "beta-VAE": [
@@ -138,7 +139,7 @@ class Options:
     seeds: int = 3
     """repetitions"""
     steps: int = 0
-    """gradient steps; 0: 10,000, or 600 at small scale"""
+    """gradient steps; 0: 6,000 for digits, 4,000 for others and for --tune, or 600 at small scale"""
     batch: int = 64
     """observations a step; ours takes a pair for each, and so sees twice as many"""
     only: tuple[str, ...] = ()
@@ -153,12 +154,17 @@ class Options:
     """ours with each of its losses left out in turn, and nothing else"""
 
 
+def usual_steps(options: Options) -> int:
+    """Those of the stored tables."""
+    return 600 if options.scale == "small" else 6_000 if "mnist" in options.data and not options.tune else 4_000
+
+
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """The contestants by their names in the tables."""
     if options.tune + options.best + options.ablate > 1:
         raise InputError("--tune looks for settings, --best takes those found, --ablate leaves losses out: say one")
     small, digits = options.scale == "small", "mnist" in options.data
-    shared: Any = {"seed": seed, "steps": options.steps or (600 if small else 10_000), "batch_size": options.batch}
+    shared: Any = {"seed": seed, "steps": options.steps or usual_steps(options), "batch_size": options.batch}
     shared |= {"label": LABEL.get(options.data, "")}
     if small or digits:
         shared["widths"] = ((16, 32, 32) if digits else (8, 8, 16, 16)) if small else (32, 64, 128)
@@ -180,6 +186,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     if options.ablate:
         found = {f"{OURS}: {name}": SwapContrast(**ours | change) for name, change in LEFT_OUT.items()}
     if options.best:
+        if not digits:
+            raise InputError("--best has settings that were found on digits, and none for these images: leave it out")
         best = BEST[""] | BEST.get(options.data, {})
         found = {name: m.set_params(**best[name]) for name, m in found.items() if name in best}
     return contestants(found, options.only)
@@ -263,6 +271,7 @@ def place(options: Options) -> Path:
     """Where everything goes."""
     asked = {"apart": options.apart, "tuned": options.tune, "best": options.best, "ablation": options.ablate}
     asked |= {f"batch-{options.batch}": options.batch != 64, "small": options.scale == "small"}
+    asked |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
     return options.out / "-".join([options.data, *(name for name, wanted in asked.items() if wanted)])
 
 
@@ -307,20 +316,18 @@ def main(options: Options) -> None:
     out.mkdir(parents=True, exist_ok=True)
     data = Unseen(of=options.data, apart=options.apart)
     seeds = range(100 * options.tune, 100 * options.tune + options.seeds)
-    every = replace(options, only=())  # what other calls have finished is in the table too
-    runs = [(name, seed, Run(data, m)) for seed in seeds for name, m in methods(every, seed).items()]
-    asked = methods(options, 0)
+    runs = [(name, seed, Run(data, m)) for seed in seeds for name, m in methods(options, seed).items()]
     with progress() as notify:
-        execute([run for name, _, run in runs if name in asked], out / "runs", metrics=[], notify=notify)
+        execute([run for *_, run in runs], out / "runs", metrics=[], notify=notify)
         done = [(name, seed, out / "runs" / run.key) for name, seed, run in runs if (out / "runs" / run.key).is_dir()]
+        if not done:
+            raise nothing_done(out / "runs")
         notify(f"scoring {len(done)} runs")
         found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for *_, folder in done)
-    if not done:
-        raise InputError("every run failed")
     rows = pd.DataFrame(
         [{"method": n, "seed": s} | each for (n, s, _), part in zip(done, found, strict=True) for each in part]
     )
-    rows.to_csv(out / "scores.csv", index=False)
+    rows = kept(rows, out / "scores.csv", ["method", "seed"])
     head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class"]
     head += ["probe (chance)", "explained"]
     steps = next(iter(methods(options, 0).values())).steps
@@ -329,6 +336,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

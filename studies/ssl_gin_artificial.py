@@ -27,7 +27,7 @@ from unweave.methods import SelfSupervisedGIN
 from unweave.metrics.mcc import correlations
 from unweave.run import Run, read_run
 from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.terminal import launch, progress, say, say_table
 
 FOUND = 0.95  # MCC from which on a trial has found both sources
 BOTH, NOISY, ALONE = "along z1 and z2, noise 0.01", "along z1, noise 0.01", "along z1, no noise"
@@ -117,6 +117,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

@@ -27,7 +27,7 @@ from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, B
 from unweave.neural import Neural
 from unweave.run import Run
 from unweave.study import execute
-from unweave.terminal import progress, say, say_table
+from unweave.terminal import launch, progress, say, say_table
 
 COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accuracy")
 
@@ -123,6 +123,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    import tyro
-
-    main(tyro.cli(Options))
+    launch(main, Options)

@@ -361,7 +361,8 @@ def test_infogan_cr_makes_images_as_different_as_those_it_sees_and_reads_its_cod
 
 
 def test_settings_of_infogan_cr_that_cannot_work_are_refused(sheet):
-    for settings, said in (({"latent_dim": 1}, "wanted two"), ({"gap": 2.0}, "a gap in"), ({"gap_stages": 0}, "stage")):
+    bad = ({"latent_dim": 1}, "wanted two"), ({"gap": 2.0}, "a gap in"), ({"gap_stages": 0}, "stage")
+    for settings, said in (*bad, ({"batch_size": 1}, "batch_size=1")):
         with pytest.raises(InputError, match=said):
             InfoGANCR(**{"layers": (8,), "steps": 2} | settings).fit(sheet)
 
@@ -442,6 +443,19 @@ def test_a_decoder_that_does_nothing_is_no_easy_one(pixels, gain):
     dead = translation_difficulty(Dead(0), Exact(0).codes, translator="linear")
     assert dead.relative == 1.0
     assert 0 <= translation_difficulty(Exact(0), Exact(0).codes, translator="linear").relative < 1
+
+
+@pytest.mark.parametrize("other", [0.0, 1.0])
+def test_one_code_that_holds_everything_takes_nothing_apart(other):
+    class Curve(Exact):
+        def inverse_transform(self, z):
+            t = np.asarray(z)[:, :1]
+            return super().inverse_transform(np.c_[20 * np.cos(t), 20 * np.sin(3 * t)])
+
+    generator = np.random.default_rng(0)
+    codes = np.c_[generator.uniform(0, 6, 300), other * generator.normal(size=300)]  # the decoder ignores the second
+    found = translation_difficulty(Curve(0), codes, translator="linear")
+    assert found.excess < 0.01 and found.relative == 1.0
 
 
 def test_what_cannot_be_translated_is_said():

@@ -10,7 +10,7 @@ import pytest
 
 from unweave import InputError
 from unweave.cli_paper import paper
-from unweave.findings import Claim, Findings, Number, ahead, contestants, together
+from unweave.findings import Claim, Findings, Number, ahead, contestants, kept, together
 from unweave.papers import find, findings, items, module, options, page, stored, studies
 
 ITEMS = items()
@@ -51,14 +51,34 @@ def test_every_study_takes_its_options_and_tells_what_it_found(name, tmp_path):
 def test_verdicts_are_by_claims():
     yes, no, half, own = Claim("a", True), Claim("b", False), Claim("c", None), Claim("d", False, own=True)
     assert Findings(claims=(yes, yes, own)).verdict() == "reproduced"
-    assert Findings(claims=(yes, half)).verdict() == "reproduced, 1 of 2 claims in the means only"
+    assert Findings(claims=(yes, half)).verdict() == "partly: 1 of 2 claims, 1 in the means only"
     assert Findings(claims=(yes, no)).verdict() == "partly: 1 of 2 claims"
-    assert Findings(claims=(half, no)).verdict() == "partly: 0 of 2 claims, 1 in the means only"
+    assert Findings(claims=(half, half)).verdict() == "in the means only: 2 of 2 claims"
+    assert Findings(claims=(half, no)).verdict() == "in the means only: 1 of 2 claims"
     assert Findings(claims=(no,), figures=(Path("a.png"),)).verdict() == "not reproduced"
     assert Findings(claims=(yes,), missing=("b", "c")).verdict() == "reproduced; 2 parts not run"
     assert Findings(figures=(Path("a.png"),)).verdict() == "drawn"
     assert Findings(missing=("b",)).verdict() == "not run"
     assert together([Findings(claims=(yes,)), Findings(claims=(no,))]).claims == (yes, no)
+
+
+def test_a_table_keeps_what_other_calls_have_put_there(tmp_path):
+    path = tmp_path / "scores.csv"
+    kept(
+        pd.DataFrame({"method": ["a", "a", "b"], "seed": [0, 1, 0], "score": [0.1, 0.2, 0.3]}), path, ["method", "seed"]
+    )
+    new = pd.DataFrame({"method": ["c", "a"], "seed": [0, 1], "score": [0.4, 0.5]})
+    rows = kept(new, path, ["method", "seed"])
+    assert rows.to_dict("list") == {"method": ["a", "b", "c", "a"], "seed": [0, 0, 0, 1], "score": [0.1, 0.3, 0.4, 0.5]}
+    pd.testing.assert_frame_equal(pd.read_csv(path), rows)
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNABLE if name.startswith(("intervention", "swap-contrast"))])
+def test_other_steps_go_to_other_places(name):
+    study, (chosen, *_) = module(ITEMS[name]), options(ITEMS[name], "full")
+    where = getattr(study, "place", None) or study.suffix
+    usual, other = (where(dataclasses.replace(chosen, steps=steps)) for steps in (0, 7))
+    assert where(chosen) == usual != other and "7-steps" in str(other)
 
 
 def test_a_lead_is_one_where_runs_agree():

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -16,12 +18,14 @@ import torch
 
 import unweave.perform
 from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
-from unweave.datasets import GaussianMixture, SquaresXY
+from unweave.datasets import MNIST, GaussianMixture, SquaresXY
 from unweave.files import OwnData
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
+from unweave.originals import MissingData
 from unweave.perform import perform
 from unweave.run import find_runs, read_run
 from unweave.storage import whole_folder, write_whole
+from unweave.study import nothing_done
 
 DATA = SquaresXY(points=60, size=12, side=4)
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
@@ -31,6 +35,18 @@ def test_a_key_is_the_recipe_and_nothing_else():
     assert Run(DATA, PCA()).key == Run(SquaresXY(points=60, size=12, side=4), PCA(latent_dim=2)).key
     different = [Run(DATA, PCA(seed=1)), Run(DATA, LinearICA()), Run(SquaresXY(points=61, size=12, side=4), PCA())]
     assert len({r.key for r in [Run(DATA, PCA()), *different]}) == 4
+
+
+def test_data_that_are_not_here_are_asked_for_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(MNIST, "load", missing := Mock(side_effect=MissingData("digits are not here")))
+    for calls in (1, 2):
+        with pytest.warns(RuntimeWarning, match="digits are not here"):
+            assert execute([Run(MNIST(), PCA())], tmp_path, metrics=[]).empty
+        assert missing.call_count == calls
+    assert str(nothing_done(tmp_path)) == f"no run in {tmp_path} is done: the warnings say why"
+    with pytest.warns(RuntimeWarning):
+        execute([Run(DATA, PCA(latent_dim=10**6))], tmp_path, metrics=[])
+    assert re.search(r"is done; pca on squares-xy: .*10{6}.*\. To try again, remove", str(nothing_done(tmp_path)))
 
 
 def test_a_sweep_is_the_product_of_its_axes():

@@ -122,6 +122,9 @@ def test_estimators_differ_by_more_than_a_constant_but_not_much_in_gradient():
 
 
 def test_a_batch_larger_than_the_data_has_no_strata():
+    for method in (FactorVAE, BetaTCVAE):
+        with pytest.raises(InputError, match="batch_size=1"):
+            method(**SMALL | {"batch_size": 1, "steps": 2}).fit(np.random.default_rng(0).normal(size=(5, 2)))
     with pytest.raises(InputError, match="batch_size=8 of 5 observations"):
         made(BetaTCVAE, as_data(np.random.default_rng(0).normal(size=(5, 6))), estimator="stratified")
 

@@ -48,7 +48,7 @@ def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
 
 
 WANTED = {
-    "translation-difficulty": "it needs a method with a decoder",
+    "translation-difficulty": "it needs a method with a decoder and two codes that vary",
     "likelihood": "it needs a flow, or a method that bounds the likelihood (a VAE)",
     "isometry": "it needs near pairs of observations",
 }
@@ -59,7 +59,10 @@ def _easily_translated(run: Evaluated) -> float:
     if kept is not None:
         return -kept
     method = catalog.load(run.folder)
-    return -translation_difficulty(method, run.codes).relative if method.decodes() else np.nan
+    try:
+        return -translation_difficulty(method, run.codes).relative if method.decodes() else np.nan
+    except InputError:  # one code alone, or none that varies
+        return np.nan
 
 
 def _likelihood(run: Evaluated) -> float:

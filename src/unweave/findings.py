@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from scipy.stats import ttest_ind
 
 from .errors import InputError, plural
@@ -74,10 +75,9 @@ def _state(claims: Sequence[bool | None]) -> str:
     held, half = claims.count(True), claims.count(None)
     if held == len(claims):
         return "reproduced"
-    if held + half == len(claims):
-        return f"reproduced, {half} of {len(claims)} claims in the means only"
-    told = f"partly: {held} of {len(claims)} claims" + (f", {half} in the means only" if half else "")
-    return told if held + half else "not reproduced"
+    if not held:  # what chance may have done is no reproduction
+        return f"in the means only: {half} of {len(claims)} claims" if half else "not reproduced"
+    return f"partly: {held} of {len(claims)} claims" + (f", {half} in the means only" if half else "")
 
 
 def ahead(text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str]) -> tuple[Claim, ...]:
@@ -100,6 +100,18 @@ def _chance(a: Sequence[float], b: Sequence[float]) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # runs that are nearly the same
         return float(ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
+
+
+def kept(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
+    """The table of a study, written: these rows, and those of other runs, told apart `by` some columns, that earlier
+    calls have put there.
+    """
+    if path.is_file():
+        before = pd.read_csv(path)
+        again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
+        rows = pd.concat([before[~again], rows], ignore_index=True)
+    rows.to_csv(path, index=False)
+    return rows
 
 
 def drawn(paths: Iterable[Path]) -> tuple[Path, ...]:

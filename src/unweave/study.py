@@ -25,6 +25,7 @@ from .dataset import Dataset
 from .errors import InputError, first_line, plural
 from .method import Method, read_config
 from .neural import Neural
+from .originals import MissingData
 from .perform import EVALUATED, Errors, How, Notify, perform_pack, there
 from .run import Run, read_run, rows
 from .storage import no_room, read_json, write_whole
@@ -247,11 +248,13 @@ def failure_of(out: Path, key: str) -> Path:
 
 
 def record(errors: Errors, runs: Iterable[Run], out: Path) -> None:
-    """Warn of what went wrong, and keep it."""
+    """Warn of what went wrong, and keep it; but that data are not here is nothing to remember a run by."""
     titles = {run.key: run.title() for run in runs}
     for key, error in errors.items():
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         warnings.warn(f"{titles[key]} ({key}) failed: {text}", RuntimeWarning, stacklevel=4)
+        if isinstance(error, MissingData):
+            continue
         where = "".join(traceback.format_exception(error))
         about = {"key": key, "title": titles[key], "error": text, "traceback": where}
         about["when"] = datetime.now(UTC).isoformat(timespec="seconds")
@@ -262,6 +265,15 @@ def failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
     """What is recorded of runs that failed."""
     paths = [failure_of(out, key) for key in keys]
     return [read_json(path) for path in paths if path.is_file()]
+
+
+def nothing_done(out: Path) -> InputError:
+    """What to say where no run of a study is done."""
+    wrong = failures_in(out)
+    if not wrong:
+        return InputError(f"no run in {out} is done: the warnings say why")
+    told = f"{wrong[0]['title']}: {wrong[0]['error']}"
+    return InputError(f"no run in {out} is done; {told}. To try again, remove {out / '.failed'}")
 
 
 def failures_in(out: Path) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import os
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -91,6 +92,21 @@ def stop(text: str, code: int) -> NoReturn:
     """The last line of a command that failed."""
     ERR.print(f"unweave: {one_line(text)}", highlight=False, markup=False, soft_wrap=True)
     sys.exit(code)
+
+
+def launch(main: Callable[[Any], None], options: Any) -> None:
+    """A study as a program: what its user can mend is said in a line, as the command `unweave` does."""
+    warnings.showwarning = warn
+    try:
+        chosen = parsed(options)
+        for name, least in (("seeds", 1), ("steps", 0)):
+            if getattr(chosen, name, least) < least:
+                raise InputError(f"--{name} {getattr(chosen, name)}: wanted {least} at least")
+        main(chosen)
+    except KeyboardInterrupt:
+        stop("stopped; run it again to go on: what is done is kept", 130)
+    except InputError as error:
+        stop(str(error), 2)
 
 
 def one_line(text: object) -> str:

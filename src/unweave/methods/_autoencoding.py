@@ -88,7 +88,7 @@ class Autoencoding(Neural):
         if self.network == "conv" or (self.network == "auto" and len(shape) == 3):
             more: Any = {"widths": widths or self.widths, "hidden": hidden, "activation": bending(slope)}
             return conv_encoder(shape, out, **more)
-        return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, out))
+        return nn.Sequential(nn.Flatten(), mlp(prod(shape), *self.layers, out, activation=bending(slope)))
 
     def mean(self, out: Tensor) -> Tensor:
         """The observation that the decoder's output stands for."""

@@ -40,6 +40,8 @@ class FactorVAE(PenalisedVAE):
             raise InputError(f"{text}: codes must be whole features; wanted a divisor of latent_dim")
         if 1 < self.feature_dim == self.latent_dim:
             raise InputError(f"{text}: one feature has no total correlation; wanted at least two")
+        if self.batch_size < 2:
+            raise InputError("batch_size=1: codes are shuffled among the observations of a batch; wanted two at least")
 
     def groups(self) -> list[list[int]]:
         """The codes of each feature, for scores that take features as wholes."""

@@ -70,6 +70,8 @@ class InfoGANCR(Autoencoding):
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
             raise InputError("latent_dim=1: a pair of images cannot tell which of one code it shares; wanted two")
+        if self.batch_size < 2:
+            raise InputError("batch_size=1: the generator is normalised by the others of its batch; wanted two")
         if not 0 <= self.contrast_after <= 1:
             raise InputError(f"contrast_after={self.contrast_after}: wanted a share of the steps, from 0 to 1")
         if not 0 <= self.gap < 2 or self.gap_stages < 1 or self.noise_dim < 0:

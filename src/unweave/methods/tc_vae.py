@@ -30,11 +30,11 @@ class BetaTCVAE(PenalisedVAE):
     def prepare(self, data: FactorData) -> None:
         points = data.observed(sys.maxsize)
         self.observed_ = len(points) if points is not None else self.steps * self.batch_size
-        if self.estimator == "stratified" and not 2 <= self.batch_size <= self.observed_:
+        if self.batch_size < 2:
+            raise InputError("batch_size=1: the total correlation is estimated from the others of a batch; wanted two")
+        if self.estimator == "stratified" and self.batch_size > self.observed_:
             text = f"batch_size={self.batch_size} of {self.observed_} observations"
-            raise InputError(
-                f"{text}: the stratified estimate wants batches of two or more, and no more than there are"
-            )
+            raise InputError(f"{text}: the stratified estimate wants batches of no more than there are")
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)

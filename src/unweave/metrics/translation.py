@@ -20,6 +20,7 @@ from ._tables import alive, in_groups
 
 EDGE = 1e-4  # probabilities are kept this far from 0 and 1
 UNSEEN = 1e-4  # a change of less than this share of what images hold is none
+IDLE = 0.01  # nor is a feature one that changes less than this share of what the strongest does
 WIDTHS, INSIDE, BATCH, RATE = (16, 16, 32, 32), 64, 64, 2e-3  # of the translator and its training
 
 
@@ -31,7 +32,9 @@ class Translation(NamedTuple):
     excess: float
     """the same without that entropy"""
     relative: float
-    """the excess as a share of what the exchanges change: codes that do nothing make nothing easy (all: 1)"""
+    """the excess as a share of what the exchanges change; 1 where fewer than two features change anything: exchanging
+    everything is easy, and takes nothing apart
+    """
 
 
 @metric(
@@ -79,11 +82,13 @@ def translation_difficulty(
     probable = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
     device = method.found_device() if hasattr(method, "found_device") else "cpu"
     learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
-    rows = [_task(u, v, learner, probable) for u, v in images]
-    loss, entropy, untouched, flat = np.mean(rows, 0)
+    rows = np.array([_task(u, v, learner, probable) for u, v in images])  # (groups x pairs, 4)
+    loss, entropy, untouched, flat = rows.mean(0)
     excess, change = loss - entropy, untouched - entropy
+    by_feature = (rows[:, 2] - rows[:, 1]).reshape(len(groups), pairs).mean(1)
+    few = (by_feature > IDLE * by_feature.max()).sum() < 2
     dead = change <= UNSEEN * flat  # a share of nothing would be a ratio of rounding errors
-    return Translation(float(loss), float(excess), 1.0 if dead else max(0.0, float(excess / change)))
+    return Translation(float(loss), float(excess), 1.0 if dead or few else max(0.0, float(excess / change)))
 
 
 def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
