@@ -170,12 +170,13 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         shared["widths"] = ((16, 32, 32) if digits else (8, 8, 16, 16)) if small else (32, 64, 128)
     told: Any = shared | {"known": ("color", "background") if digits else ()}  # no one knows of angles
     # What it is weighed against is a sum over pixels, of which images of 64 x 64 have five times as many as digits.
-    ours: Any = told | ({} if digits else {"beta": 1_500.0})
+    ours: Any = told | ({} if digits else {"beta": 1_500.0, "prediction": 1_500.0})
     found: dict[str, Neural] = {
         "CNN": CNNClassifier(**shared), "beta-VAE": VAEClassifier(**shared), "VFAE": VFAE(**told),
         "CAI": CAI(**told), "CVIB": CVIB(**told), "UAI": UAI(**shared), OURS: SwapContrast(**ours),
         f"{OURS}, joint": SwapContrast(**ours, scheme="joint"),
         f"{OURS}, cross-entropy": SwapContrast(**ours, scheme="ce"),
+        f"{OURS}, as printed": SwapContrast(**ours | {"scheme": "joint", "prediction": 1.0, "settle": False}),
     }  # fmt: skip
     if options.tune:
         found = {

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.special import xlogy
+from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 from torch.nn import functional as F
 
@@ -65,12 +67,26 @@ def test_the_mean_of_a_class_is_equation_8():
     assert mean[:, 0].tolist() == [2, 2, 10] and logvar.exp()[:, 0].tolist() == pytest.approx([2, 2, 5])
 
 
-def test_divergences_are_equations_3_and_4():
+def test_the_kullback_leibler_divergence_is_equation_3_and_js_a_bound_on_4():
     q, q2 = Normal(torch.tensor([[0.0, 1.0]]), torch.zeros(1, 2)), Normal(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2))
     torch.testing.assert_close(SwapContrast().distance(q, q2), torch.tensor([[2.0, 0.0]]))
     # Both are N(+-1, 1) around a middle of variance 2: KL = (1/2 + 1/2 - 1 + log 2) / 2, twice the same.
     other = SwapContrast(divergence="js").distance(q, q2)
     torch.testing.assert_close(other, torch.tensor([[np.log(2) / 2, 0.0]], dtype=torch.float32))
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 1.0), (2.0, 0.5), (0.0, 0.05), (9.0, 1.0)])
+def test_js_is_that_of_the_mixture_and_how_far_the_mixture_is_from_a_gaussian(mean, variance):
+    x = np.linspace(-15, 25, 200_001)
+    p, p2 = norm.pdf(x, 0, 1), norm.pdf(x, mean, np.sqrt(variance))
+    m = (p + p2) / 2
+    exact = sum(np.trapezoid(xlogy(v, v) - xlogy(v, m), x) for v in (p, p2)) / 2  # Eq. 4
+    middle = norm.pdf(x, mean / 2, np.sqrt((1 + variance) / 2 + mean**2 / 4))
+    assert exact <= np.log(2) + 1e-6
+    ours = SwapContrast(divergence="js").distance(
+        *(Normal(torch.tensor([[a]]), torch.tensor([[b]]).log()) for a, b in ((0.0, 1.0), (mean, variance)))
+    )
+    assert float(ours) == pytest.approx(exact + np.trapezoid(xlogy(m, m) - xlogy(m, middle), x), rel=1e-4)
 
 
 def exchange(z, k, progress=1.0, most=2, **settings):
@@ -137,6 +153,8 @@ def test_schemes_say_who_learns_from_cross_entropy(told, scheme, encoder):
     terms, to_encoder, to_classifier = lost(SwapContrast(**SMALL, scheme=scheme), as_data(*told), "ce")
     assert (to_encoder > 0) == encoder and to_classifier > 0
     assert ("sup" in terms) == (scheme != "ce")
+    more, *_ = lost(SwapContrast(**SMALL, scheme=scheme, prediction=301.0), as_data(*told), "ce")
+    assert (more["loss"] - terms["loss"]).item() == pytest.approx(encoder * terms["ce"].item(), abs=1e-3)
 
 
 # Pairs --------------------------------------------------------------------------------------------------------------
@@ -235,6 +253,15 @@ def test_a_classifier_is_settled_by_every_scheme(told, scheme):
     u = torch.as_tensor(np.unique(table["kind"].to_numpy(), return_inverse=True)[1])
     best = settled(method.predictive(torch.from_numpy(method.transform(x))), u)
     torch.testing.assert_close(method.net_.classifier.weight.detach(), best["weight"].float(), atol=0.05, rtol=0.05)
+
+
+def test_a_classifier_that_is_not_settled_is_as_it_was_beside_moving_codes(told):
+    one, other, still = (
+        SwapContrast(**SMALL | {"steps": 20}, settle=settle, classifier_lr=lr).fit(*told).predict_proba(told[0])
+        for settle, lr in ((True, 1e-2), (True, 1e-9), (False, 1e-9))
+    )
+    np.testing.assert_allclose(one, other)
+    assert np.abs(still - other).max() > 0.1
 
 
 def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):

@@ -235,7 +235,8 @@ class Listed(FactorData):
         key = torch.zeros(len(c), dtype=torch.int64, device=c.device)
         for j, factor in enumerate(self.factors):
             if factor.size is None:
-                raise InputError(f"factor {factor.name!r} is real-valued: rows of a table cannot be found by it")
+                text = f"factor {factor.name!r} is real-valued: rows of a table cannot be found by it"
+                raise InputError(f"{text}; leave it out of the factors, or cut it into classes")
             key = key * factor.size + c[:, j].long()
         return key
 

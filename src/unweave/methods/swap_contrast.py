@@ -43,22 +43,26 @@ class SwapContrast(Classifying, VAE):
     changed: int = 0
     """k, the most of them that differ in a pair; 0: all"""
     divergence: Literal["kl", "js"] = "kl"
-    """how far apart a code of a pair is: Eq. 3, or Eq. 4, of Gaussians and the Gaussian with their mean and variance"""
+    """how far apart a code of a pair is: Eq. 3, or a bound on Eq. 4: a Gaussian stands for the mixture"""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
-    """cross-entropy teaches the classifier alone; or the encoder too; or it does so in the place of the contrast. Once
-    the codes are learned, the classifier is trained to the end by all three"""
+    """cross-entropy teaches the classifier alone; or the encoder too; or it does so in the place of the contrast"""
+    settle: bool = True
+    """whether the classifier is trained to the end once the codes no longer move, beside which it is always late; else
+    it stays as it was beside them"""
     alpha: Lane = 1.0
     """weight of L_dis: exchanging shared codes changes nothing"""
     beta: Lane = 300.0
     """weight of L_sup, the supervised contrastive loss of z_p; right for 3 x 28 x 28 pixels, more for more of them"""
     gamma: Lane = 1.0
     """weight of L_zp: the mean z_p of the class is as good as one's own"""
+    prediction: Lane = 300.0
+    """weight of the cross-entropy where it teaches the encoder; Eq. 10 has 1, next to nothing beside the bound"""
     generative: Lane = 1.0
     """weight of the KL term of the VAE"""
     temperature: Lane = 0.1
     """tau of L_sup"""
     classifier_lr: Lane = 1e-2
-    """Adam's learning rate of the classifier, which must follow codes that move"""
+    """Adam's learning rate of the classifier, which must follow codes that move; settled, it does not depend on it"""
     warm_amount: float = 0.5
     """share of the steps in which the number of exchanged codes grows from 1 to all but k; 0: all from the start"""
     warm_difficulty: float = 0.5
@@ -160,8 +164,7 @@ class SwapContrast(Classifying, VAE):
         if shown < DEAD:
             text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
-        if len(torch.unique(u)) == len(self.levels_):
-            # Codes no longer move: beside moving ones the classifier was always late, by whatever scheme.
+        if self.settle and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))
@@ -194,8 +197,7 @@ class SwapContrast(Classifying, VAE):
         terms: Terms = {
             "rec": (1, self.reconstruction(x, out).mean()),
             "kl": (self.generative, divergence(q)),
-            # Where it teaches the encoder, it has the weight of L_sup: the bound is hundreds of nats.
-            "ce": (1 if alone else self.beta, self.cross_entropy(net, z.detach() if alone else z, u)),
+            "ce": (1 if alone else self.prediction, self.cross_entropy(net, z.detach() if alone else z, u)),
         }
         mean_p = class_mean(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))
         other = self.mean(net.decoder(torch.cat([mean_p.sample(zeta), z_n], 1)))
@@ -221,7 +223,11 @@ class SwapContrast(Classifying, VAE):
         return (easy * change).sum() / easy.sum().clamp(min=1)
 
     def distance(self, q: Normal, q2: Normal) -> Tensor:
-        """D_m of every code of a pair, (n, d)."""
+        """D_m of every code of a pair, (n, d).
+
+        JS is to the Gaussian that is nearest to the mixture: more than to the mixture itself, by the divergence of the
+        two. It goes on where that to the mixture has come to its end, log 2, and all codes that differ look alike.
+        """
         if self.divergence == "kl":
             return kl(q, q2)
         var, var2 = q.logvar.exp(), q2.logvar.exp()
