@@ -92,12 +92,12 @@ def place(options: Options) -> Path:
 def findings(options: Options, part: str) -> Findings:
     """Whether the translation task ranks runs as scores by labels do."""
     path = place(options) / "scores.csv"
-    if not path.is_file() or part != "figure-3":
-        return Findings()
-    rows = pd.read_csv(path)
-    told = {"translation": "the translation loss ranks runs as DCI does (above 0.3)"}
-    told |= {"translation, relative": "as a share of what exchanges change it does so"}
-    told |= {"translation, linear, relative": "so it does as a share, by a linear translator"}
+    if not path.is_file():
+        return Findings(missing=(options.data,))
+    rows, of = pd.read_csv(path), f"on {options.data}"
+    told = {"translation": f"the translation loss ranks runs {of} as DCI does (above 0.3)"}
+    told |= {"translation, relative": f"as a share of what exchanges change it does so {of}"}
+    told |= {"translation, linear, relative": f"so it does as a share, by a linear translator, {of}"}
     claims = []
     for name, text in told.items():
         value, low, _ = like_dci(rows, name)
