@@ -3,9 +3,9 @@
 python studies/invariance_figures.py                  # both sets of digits; for a GPU; wants MNIST's files
 python studies/invariance_figures.py --scale small    # minutes on two cores
 
-figure-5: t-SNE of z_p and z_nu of turned digits, coloured by angle, which no one has told. figures 6 and 7: how far
-each code moves when one factor changes, in its own deviations. figure-8: digits, reconstructions, the same after
-exchanging what a pair shares, with z_p at random, with z_n at random.
+figure-5: t-SNE of z_p and z_nu of turned digits, coloured by angle, which no one has told, and by digit. figures 6 and
+7: how far each code moves when one factor changes, as a share of its deviation. figure-8: digits, reconstructions, the
+same after exchanging what a pair shares, with z_p at random, with z_n at random, and with the z_n of another digit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import matplotlib as mpl
 import numpy as np
 import torch
 from sklearn.manifold import TSNE
@@ -64,24 +65,29 @@ def trained(data: Unseen, options: Options) -> SwapContrast:
 def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
     """Both parts in the plane."""
     draw = data.draw(options.points, Generator().manual_seed(options.seed))
-    z, angle = method.transform(draw.x), draw.c[:, data.column("angle")].numpy().astype(int)
-    values = data.factors[data.column("angle")].values
-    p = method.parts()[0]
+    z, p = method.transform(draw.x), method.parts()[0]
     names, change = moved(method, data, options)
     known = change[[names.index("color"), names.index("background")], p:].max(0)
     unknown = z[:, p:][:, known <= np.median(known)]  # z_nu: the half that colours move least
-    figure, axes = panels(2, width=5, height=4.6)
-    for axis, part, title in zip(axes, (z[:, :p], unknown), ("z_p", "z_nu"), strict=True):
-        flat = TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(part)
-        for k in np.unique(angle):
-            axis.scatter(flat[angle == k, 0], flat[angle == k, 1], s=4, label=f"{values[k]:+g} degrees")
-        axis.set(title=title, xticks=[], yticks=[])
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=3, frameon=False)
+    flat = [
+        TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], unknown)
+    ]
+    turns = {k: f"{v:+g} degrees" for k, v in enumerate(data.factors[data.column("angle")].values)}
+    figure, axes = panels(4, width=5, height=4.6, across=2)
+    for i, (name, called) in enumerate({"angle": turns, "label": {k: str(k) for k in range(10)}}.items()):
+        level = draw.c[:, data.column(name)].numpy().astype(int)
+        there = np.unique(level)
+        shades = mpl.colormaps["viridis" if name == "angle" else "tab10"].resampled(len(there))
+        for axis, xy, part in zip(axes[2 * i : 2 * i + 2], flat, ("z_p", "z_nu"), strict=True):
+            for j, k in enumerate(there):
+                axis.scatter(xy[level == k, 0], xy[level == k, 1], s=4, label=called[k], color=shades(j))
+            axis.set(title=f"{part}, coloured by {'digit' if name == 'label' else name}", xticks=[], yticks=[])
+        axes[2 * i + 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=3, frameon=False)
     save(figure, out)
 
 
 def moved(method: SwapContrast, data: FactorData, options: Options) -> tuple[list[str], np.ndarray]:
-    """How far each code moves when one factor alone changes, in its own deviations, (factors, codes)."""
+    """How far each code moves when one factor alone changes, as a share of its deviation, (factors, codes)."""
     names, rows = [f.name for f in data.factors if f.size is not None], []
     for name in names:
         both = pairs(data, options.points, Generator().manual_seed(options.seed), k=1, among=[name])
@@ -97,7 +103,8 @@ def heat_map(method: SwapContrast, data: FactorData, options: Options, out: Path
     cells(axis, change, names, most=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)
-    axis.set(title="how far a code moves when one factor changes, in its own deviations", xlabel="code")
+    title = "how far a code moves when one factor changes, as a share of its standard deviation"
+    axis.set(title=title, xlabel="p: codes that predict; n: codes of nuisances")
     save(figure, out)
 
 
@@ -116,11 +123,13 @@ def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path
     shown: dict[str, Any] = {
         "observed": x, "reconstructed": z, "its pair": x2, "exchanged": swapped,
         "random z_p": torch.cat([noise[:, :p], z[:, p:]], 1), "random z_n": torch.cat([z[:, :p], noise[:, p:]], 1),
+        "the next one's z_n": torch.cat([z[:, :p], z[:, p:].roll(-1, 0)], 1),
     }  # fmt: skip
     rows = [
         (name, v.numpy() if v.shape == x.shape else method.inverse_transform(v.numpy())) for name, v in shown.items()
     ]
-    save(grid(rows, "exchanged: all but the code that differs most, from the pair"), out)
+    title = "exchanged: z_p, and of z_n all but the code that\ndiffers most, from the pair; to be as reconstructed"
+    save(grid(rows, title), out)
 
 
 def suffix(options: Options) -> str:
