@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from ..scoring import metric
 from ._tables import check_trainable, known, train_and_test
 
-# An attacker who gives up early finds less than there is: 60 rounds at a fifth of this rate missed a tenth and more.
+# An attacker who gives up early finds less than there is.
 PATIENT: dict[str, Any] = {"learning_rate_init": 5e-3, "max_iter": 300, "n_iter_no_change": 20}
 
 
