@@ -10,7 +10,8 @@ Two training sets of the same size, one with correlated factors, one without; sc
 independent. FactorVAE takes the learning rate of ours, and so does its critic. The paper's numbers stand beside ours;
 IRS is by the 99 % quantile, as the reference library has it. SAP is by logistic regression of every factor; should the
 paper mean it for the shape alone, and squared correlation for the rest, that is `sap[mixed]` beside it; `sap[r2]` is
-squared correlation of all. Runs are kept under OUT/runs.
+squared correlation of all. With six seeds or more, the table also has of every three seeds the run that translates
+best, which is found without labels. Runs are kept under OUT/runs.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ RIDGE, WITHOUT = f"{OURS}, ridge", f"{OURS}, no L_diff"  # by the best linear tr
 PAPERS_ADV = 10.0
 WORTH = 0.5  # of the others' score: who has less has nothing to lose
 STEPS = {"dsprites": 11_000, "shapes3d": 4_000, "cmnist": 2_500}  # of the stored tables; the paper does not say
+SEVERAL = 3  # seeds of which one is taken that translates best
+EASIEST = f", best of {SEVERAL} by translation"
 EXTRA = ("sap[mixed]", "sap[r2]", "translation")
 DEPTHS: dict[str, Any] = {"dsprites": (4, 2, 4, 2, 2), "shapes3d": "cv"}  # of the random forests, Appendix D
 # DCI, SAP, IRS with independent factors, and the same three with correlated ones.
@@ -251,6 +254,16 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
     return lines
 
 
+def with_easiest(rows: pd.DataFrame) -> pd.DataFrame:
+    """All runs, and once more of every so many seeds the one that translates best, under a name of its own."""
+    three = rows.dropna(subset="translation").assign(lot=rows["seed"] // SEVERAL)
+    whole = three.groupby(["method", "part", "lot"])["translation"].transform("size") == SEVERAL
+    best = three.loc[three[whole].groupby(["method", "part", "lot"], sort=False)["translation"].idxmin()]
+    enough = best.groupby(["method", "part"])["lot"].transform("size") > 1  # one choice tells nothing of choosing
+    best = best[enough].drop(columns="lot")
+    return pd.concat([rows, best.assign(method=best["method"] + EASIEST)], ignore_index=True)
+
+
 def losses(rows: pd.DataFrame, column: str) -> dict[str, float]:
     """How much of a score each method loses from independent to correlated factors."""
     mean = rows.pivot_table(index="method", columns="part", values=column, sort=False)
@@ -288,7 +301,10 @@ def findings(options: Options, part: str) -> Findings:
     figures = drawn(sorted(out.glob("figure-4-*.png")))
     if part == "figure-4":
         return Findings(figures=figures)
-    rows, told = pd.read_csv(path), "" if options.lambda_adv == PAPERS_ADV else f", lambda_adv {options.lambda_adv:g}"
+    rows, told = (
+        with_easiest(pd.read_csv(path)),
+        "" if options.lambda_adv == PAPERS_ADV else f", lambda_adv {options.lambda_adv:g}",
+    )
     numbers = []
     for (name, trained), group in rows.groupby(["method", "part"], sort=False):
         paper = PAPER[options.table].get(str(name), (None,) * 6)[3 * (trained == "correlated") :]
@@ -303,6 +319,8 @@ def findings(options: Options, part: str) -> Findings:
     better = f"with correlated factors ours has a better {column.upper()} than FactorVAE{told}"
     claims = ahead(better, tied, OURS, others)
     own = ahead(f"with L_diff by ridge it has a better {column.upper()} than FactorVAE", tied, RIDGE, others)
+    chosen = f"so it has, of {SEVERAL} seeds the one that translates best being taken of both"
+    own += ahead(chosen, tied, RIDGE + EASIEST, [name + EASIEST for name in others])
     claims += tuple(claim._replace(own=True) for claim in own)
     less = loses_less(rows, column, others, told)
     missing = tuple(name for name in PAPER[options.table] if not told and name not in set(rows["method"]))
@@ -319,7 +337,7 @@ def main(options: Options) -> None:
             tied = rows.query("method == @name and part == 'correlated'").sort_values("dci").to_dict("records")
             if tied and options.table != "cmnist":
                 figure_4(folders[name, "correlated", tied[-1]["seed"]], options, out, short)
-    rows = kept(rows, out / "scores.csv", ["method", "part", "seed"])
+    rows = with_easiest(kept(rows, out / "scores.csv", ["method", "part", "seed"]))
     lost = losses(rows, "sap" if options.table == "cmnist" else "dci")
     head = ["method", "factors", "runs", "DCI (paper)", "SAP (paper)", "IRS (paper)", *EXTRA]
     steps = next(iter(methods(options, 0).values())).steps

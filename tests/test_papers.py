@@ -81,6 +81,27 @@ def test_other_steps_go_to_other_places(name):
     assert where(chosen) == usual != other and "7-steps" in str(other)
 
 
+def test_of_three_seeds_the_one_that_translates_best_is_taken():
+    study = module(ITEMS["intervention/table-3"])
+    hard = {"a": [0.3, 0.1, 0.2, 0.6, 0.5, 0.4, 0.0], "b": [0.1, 0.2, 0.3]}
+    rows = pd.DataFrame([("correlated", name, k, v) for name, several in hard.items() for k, v in enumerate(several)])
+    found = study.with_easiest(rows.set_axis(["part", "method", "seed", "translation"], axis=1))
+    added = found[len(rows) :]  # the seventh seed of a is no three, and one three of b tells nothing
+    assert added["seed"].tolist() == [1, 5] and added["translation"].tolist() == [0.1, 0.4]
+    assert set(added["method"]) == {"a, best of 3 by translation"}
+
+
+def test_losing_little_of_nothing_is_no_claim():
+    study = module(ITEMS["intervention/table-3"])
+    scores = {"intervention": (0.01, 0.01), "x": (0.6, 0.4), "y": (0.5, 0.45)}
+    rows = pd.DataFrame([(m, p, v) for m, both in scores.items() for p, v in zip(("independent", "correlated"), both)])
+    rows = rows.set_axis(["method", "part", "sap"], axis=1)
+    found = study.loses_less(rows, "sap", ["x", "y"], "")
+    assert found.claims[0].holds is False and "nothing to lose" in found.notes[0]
+    found = study.loses_less(rows.replace(0.01, 0.55), "sap", ["x", "y"], "")
+    assert found.claims[0].holds is None and not found.notes
+
+
 def test_a_lead_is_one_where_runs_agree():
     scores = {"ours": [0.9, 0.91, 0.92], "near": [0.7, 0.95, 0.9], "far": [0.1, 0.12, 0.11], "above": [1.0, 1.0, 1.0]}
     held = {name: ahead("", scores, "ours", [name])[0].holds for name in ("near", "far", "above")}
