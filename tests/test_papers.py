@@ -94,7 +94,8 @@ def test_of_three_seeds_the_one_that_translates_best_is_taken():
 def test_losing_little_of_nothing_is_no_claim():
     study = module(ITEMS["intervention/table-3"])
     scores = {"intervention": (0.01, 0.01), "x": (0.6, 0.4), "y": (0.5, 0.45)}
-    rows = pd.DataFrame([(m, p, v) for m, both in scores.items() for p, v in zip(("independent", "correlated"), both)])
+    parts = ("independent", "correlated")
+    rows = pd.DataFrame([(m, parts[i], v) for m, both in scores.items() for i, v in enumerate(both)])
     rows = rows.set_axis(["method", "part", "sap"], axis=1)
     found = study.loses_less(rows, "sap", ["x", "y"], "")
     assert found.claims[0].holds is False and "nothing to lose" in found.notes[0]
