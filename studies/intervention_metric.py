@@ -125,7 +125,7 @@ def main(options: Options) -> None:
         done = [run.recipe() | {"folder": out / "runs" / run.key} for run in every]
         done = [recipe for recipe in done if recipe["folder"].is_dir()]  # others failed, and were named
         if not done:
-            raise nothing_done(out / "runs")
+            raise nothing_done(out / "runs", every)
         notify(f"scoring {len(done)} runs")
         found = Parallel(n_jobs=-1)(delayed(scored)(recipe["folder"], options) for recipe in done)
     heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in done]

@@ -47,6 +47,7 @@ OURS = "intervention"
 RIDGE, WITHOUT = f"{OURS}, ridge", f"{OURS}, no L_diff"  # by the best linear translator, which the paper has not; none
 PAPERS_ADV = 10.0
 WORTH = 0.5  # of the others' score: who has less has nothing to lose
+RATES = {"small": 2e-3, "full": 5e-4}
 STEPS = {"dsprites": 11_000, "shapes3d": 4_000, "cmnist": 2_500}  # of the stored tables; the paper does not say
 SEVERAL = 3  # seeds of which one is taken that translates best
 EASIEST = f", best of {SEVERAL} by translation"
@@ -107,10 +108,15 @@ def data(options: Options, part: str) -> Resampled:
     return Resampled(of=of, part=part, points=points, held_out=held)
 
 
+def usual_steps(options: Options) -> int:
+    """Those of the stored tables, or enough to see it run."""
+    return 500 if options.scale == "small" else STEPS[options.table]
+
+
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """The contestants by their names in the tables."""
     small = options.scale == "small"
-    shared: Any = {"seed": seed, "steps": options.steps or (500 if small else STEPS[options.table])}
+    shared: Any = {"seed": seed, "steps": options.steps or usual_steps(options)}
     net: Any = {"hidden": (128,)}
     if options.table == "cmnist":
         # Tables 6 and 7, but for the decoder, which starts from 7 x 7 x 128 and not 4 x 4 x 64.
@@ -119,7 +125,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         shared |= {"batch_size": 16}
         net |= {"widths": (8, 8, 16, 16)}
     groups: Any = {"latent_dim": 32, "feature_dim": 16} if options.table == "cmnist" else {"latent_dim": 10}
-    lr = options.lr or (2e-3 if small else 5e-4)
+    lr = options.lr or RATES[options.scale]
     ours: Any = {**shared, **net, **groups, "lr": lr, "weight_lr": lr / 10}
     ours |= {"lambda_in": 1.0 if options.table == "cmnist" else 0.25, "lambda_adv": options.lambda_adv}
     if small:
@@ -203,7 +209,7 @@ def table(options: Options, out: Path, notify: Any) -> tuple[pd.DataFrame, dict[
     folders = {head: out / "runs" / run.key for head, run in runs.items()}
     folders = {head: folder for head, folder in folders.items() if folder.is_dir()}  # others failed, and were named
     if not folders:
-        raise nothing_done(out / "runs")
+        raise nothing_done(out / "runs", runs.values())
     notify(f"scoring {len(folders)} runs")
     found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for folder in folders.values())
     rows = [
@@ -249,18 +255,19 @@ def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
             theirs = paper[i + 3 * (part == "correlated")] if paper else None
             ours = plus_minus(group[column]) if column in group else "-"
             cells.append(f"{ours} ({theirs:.2f})" if theirs is not None else ours)
-        extra = [f"{group[c].mean():.3f}" if c in group else "-" for c in EXTRA]
+        extra = [f"{group[c].mean():.3f}" if c in group and group[c].notna().any() else "-" for c in EXTRA]
         lines.append([str(name), str(part), f"{len(group)}", *cells, *extra])
     return lines
 
 
 def with_easiest(rows: pd.DataFrame) -> pd.DataFrame:
     """All runs, and once more of every so many seeds the one that translates best, under a name of its own."""
-    three = rows.dropna(subset="translation").assign(lot=rows["seed"] // SEVERAL)
+    # A run that died, whose difficulty is unknown, is the last one to be taken.
+    three = rows.assign(lot=rows["seed"] // SEVERAL, translation=rows["translation"].fillna(np.inf))
     whole = three.groupby(["method", "part", "lot"])["translation"].transform("size") == SEVERAL
     best = three.loc[three[whole].groupby(["method", "part", "lot"], sort=False)["translation"].idxmin()]
     enough = best.groupby(["method", "part"])["lot"].transform("size") > 1  # one choice tells nothing of choosing
-    best = best[enough].drop(columns="lot")
+    best = rows.loc[best[enough].index]
     return pd.concat([rows, best.assign(method=best["method"] + EASIEST)], ignore_index=True)
 
 
@@ -288,8 +295,8 @@ def loses_less(rows: pd.DataFrame, column: str, others: list[str], told: str) ->
 def place(options: Options) -> Path:
     """Where everything goes."""
     asked = {f"adv-{options.lambda_adv:g}": options.lambda_adv != PAPERS_ADV, "ablation": options.ablate}
-    asked |= {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr > 0}
-    asked |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.table])}
+    asked |= {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr not in (0, RATES[options.scale])}
+    asked |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
     return options.out / "-".join([options.table, *(name for name, wanted in asked.items() if wanted)])
 
 
@@ -332,12 +339,13 @@ def main(options: Options) -> None:
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     with progress() as notify:
-        rows, folders = table(options, out, notify)
+        new, folders = table(options, out, notify)
+        rows = kept(new, out / "scores.csv", ["method", "part", "seed"])
         for name, short in {OURS: OURS, RIDGE: "ridge", "FactorVAE, gamma = 40": "factorvae"}.items():
-            tied = rows.query("method == @name and part == 'correlated'").sort_values("dci").to_dict("records")
+            tied = new.query("method == @name and part == 'correlated'").sort_values("dci").to_dict("records")
             if tied and options.table != "cmnist":
                 figure_4(folders[name, "correlated", tied[-1]["seed"]], options, out, short)
-    rows = with_easiest(kept(rows, out / "scores.csv", ["method", "part", "seed"]))
+    rows = with_easiest(rows)
     lost = losses(rows, "sap" if options.table == "cmnist" else "dci")
     head = ["method", "factors", "runs", "DCI (paper)", "SAP (paper)", "IRS (paper)", *EXTRA]
     steps = next(iter(methods(options, 0).values())).steps

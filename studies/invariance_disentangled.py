@@ -159,7 +159,7 @@ def main(options: Options) -> None:
     with progress() as notify:
         found = execute(runs, out / "runs", metrics=METRICS, notify=notify)
     if found.empty:
-        raise nothing_done(out / "runs")
+        raise nothing_done(out / "runs", runs)
     rows = pd.DataFrame(found[["key", "seed", *COLUMNS]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
     rows = kept(rows, out / "scores.csv", ["name", "seed"])

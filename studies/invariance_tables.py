@@ -288,6 +288,7 @@ def findings(options: Options, part: str) -> Findings:
         rows = rows[rows["method"].str.startswith(OURS)]
     turned = "angle" in NEW[options.data]
     rows = rows[rows["angle"].isin([65.0] if scheme else [-75.0, -65.0, 65.0, 75.0])] if turned else rows
+    wanted = TURNED if turned else PAPER[options.data]
     numbers: list[Number] = []
     claims: tuple[Claim, ...] = ()
     for angle, at in rows.fillna({"angle": 0.0}).groupby("angle", sort=False):
@@ -301,8 +302,8 @@ def findings(options: Options, part: str) -> Findings:
         for name in worst.columns.drop(OURS) if OURS in worst else ():
             both = worst[[OURS, name]].dropna()  # on the same seeds: some have more than others
             scored = {str(column): both[column].tolist() for column in both}
-            claims += ahead(f"ours is ahead of {name} in the worst group{told}", scored, OURS, [name])
-    wanted = TURNED if turned else PAPER[options.data]
+            said = ahead(f"ours is ahead of {name} in the worst group{told}", scored, OURS, [name])
+            claims += tuple(claim._replace(own=name not in wanted) for claim in said)
     asked = [name for name in wanted if name.startswith(OURS) or not scheme]
     asked = [name for name in asked if scheme or ", " not in name]
     missing = [
@@ -322,7 +323,7 @@ def main(options: Options) -> None:
         execute([run for *_, run in runs], out / "runs", metrics=[], notify=notify)
         done = [(name, seed, out / "runs" / run.key) for name, seed, run in runs if (out / "runs" / run.key).is_dir()]
         if not done:
-            raise nothing_done(out / "runs")
+            raise nothing_done(out / "runs", [run for *_, run in runs])
         notify(f"scoring {len(done)} runs")
         found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for *_, folder in done)
     rows = pd.DataFrame(

@@ -458,6 +458,19 @@ def test_one_code_that_holds_everything_takes_nothing_apart(other):
     assert found.excess < 0.01 and found.relative == 1.0
 
 
+@pytest.mark.parametrize("weaker", [1.0, 8.0])
+@pytest.mark.parametrize("binary", [False, True])
+def test_two_codes_that_are_apart_are_never_taken_for_one(weaker, binary):
+    class Linear:
+        def inverse_transform(self, z):
+            return np.asarray(z) @ np.array([[1.0, 0, 0.3, 0], [0, 1, 0, -1]]) / np.array([1.0, weaker, 1.0, weaker])
+
+    for seed in range(20):  # of values that are drawn, some are the same
+        z = np.random.default_rng(seed).normal(size=(100, 2))
+        found = translation_difficulty(Linear(), np.sign(z) if binary else z, translator="linear", seed=seed)
+        assert found.relative < 0.05
+
+
 def test_what_cannot_be_translated_is_said():
     m = Exact(0)
     with pytest.raises(InputError, match="at least two"):

@@ -63,6 +63,7 @@ def test_a_score_is_of_the_column_that_was_learned(told):
         model.score(x, np.c_[codes, codes[:, 0]])
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table)
     assert model.score(x, table[["light", "kind"]]) == model.score(x, table) > 0.95
+    assert model.score(as_data(x, table[["light", "kind"]])) == model.score(x, table)
     with pytest.raises(InputError, match=r"y has no column 'kind' \(there are: light, colour\)"):
         model.score(x, pd.DataFrame({"light": table["light"], "colour": table["kind"]}))
 

@@ -39,14 +39,16 @@ def test_a_key_is_the_recipe_and_nothing_else():
 
 def test_data_that_are_not_here_are_asked_for_again(tmp_path, monkeypatch):
     monkeypatch.setattr(MNIST, "load", missing := Mock(side_effect=MissingData("digits are not here")))
+    digits, bad = Run(MNIST(), PCA()), Run(DATA, PCA(latent_dim=10**6))
     for calls in (1, 2):
         with pytest.warns(RuntimeWarning, match="digits are not here"):
-            assert execute([Run(MNIST(), PCA())], tmp_path, metrics=[]).empty
+            assert execute([digits], tmp_path, metrics=[]).empty
         assert missing.call_count == calls
-    assert str(nothing_done(tmp_path)) == f"no run in {tmp_path} is done: the warnings say why"
+    assert str(nothing_done(tmp_path, [digits])) == "no run is done: pca on mnist: digits are not here"
     with pytest.warns(RuntimeWarning):
-        execute([Run(DATA, PCA(latent_dim=10**6))], tmp_path, metrics=[])
-    assert re.search(r"is done; pca on squares-xy: .*10{6}.*\. To try again, remove", str(nothing_done(tmp_path)))
+        execute([bad], tmp_path, metrics=[])
+    execute([bad], tmp_path, metrics=[])  # not again
+    assert re.search(r"done: pca on squares-xy: .*10{6}.*\. To try again, remove", str(nothing_done(tmp_path, [bad])))
 
 
 def test_a_sweep_is_the_product_of_its_axes():

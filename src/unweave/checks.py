@@ -149,10 +149,10 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
 def as_classes(y: Any, what: str = "y") -> Any:
     """Labels as they are, whole numbers among floats as whole numbers; real values are refused."""
     if hasattr(y, "columns"):
-        if not y.columns.is_unique:
-            raise InputError(f"{what} has two columns {str(y.columns[y.columns.duplicated()][0])!r}: name them apart")
-        columns = {str(name): as_classes(y[name].to_numpy(), f"y's column {name!r}") for name in y.columns}
-        return pd.DataFrame(columns, index=y.index)
+        y = y.set_axis(names := y.columns.map(str), axis=1)
+        if not names.is_unique:
+            raise InputError(f"{what} has two columns {names[names.duplicated()][0]!r}: name them apart")
+        return y.assign(**{name: as_classes(y[name].to_numpy(), f"y's column {name!r}") for name in names})
     array = np.asarray(y)
     if array.ndim == 0:
         raise InputError(f"y={y!r}: wanted one label, or one row of labels, for each observation")

@@ -22,7 +22,7 @@ from .cli_paper import paper
 from .cli_score import explain, runs_of, score, select
 from .cli_study import study
 from .errors import InputError, kebab, unknown
-from .terminal import parsed, progress, say, say_json, say_table, stop, summary, warn
+from .terminal import parsed, progress, say, say_json, say_table, stop, stop_for, summary, warn
 
 TRAINING = (["fit"], ["study"], ["paper"])  # commands that keep checkpoints
 
@@ -47,8 +47,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except (ValueError, OSError, MemoryError) as error:
         if debug:
             traceback.print_exc()
-        no_room = isinstance(error, MemoryError)
-        stop("not enough memory; use fewer or smaller observations" if no_room else str(error), 2)
+        stop_for(error)
     except Exception as error:
         if debug:
             traceback.print_exc()

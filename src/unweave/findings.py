@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.stats import ttest_ind
 
 from .errors import InputError, plural
+from .storage import write_whole
 
 T = TypeVar("T")
 CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
@@ -107,10 +108,12 @@ def kept(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
     calls have put there.
     """
     if path.is_file():
-        before = pd.read_csv(path)
+        before = pd.read_csv(path, keep_default_na=False, na_values=[""])
+        if not {*by} <= {*before}:
+            raise InputError(f"{path} has no columns {', '.join(by)}: it is another table; move it away")
         again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
         rows = pd.concat([before[~again], rows], ignore_index=True)
-    rows.to_csv(path, index=False)
+    write_whole(path, rows.to_csv(index=False))
     return rows
 
 

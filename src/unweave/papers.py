@@ -14,6 +14,7 @@ from . import catalog
 from .errors import InputError, unknown
 from .findings import Findings, together
 from .scoring import plus_minus
+from .terminal import plausible
 
 Scale = Literal["small", "full"]
 PAPERS = {
@@ -204,7 +205,8 @@ def options(item: Item, scale: Scale, out: Path | None = None) -> list[Any]:
         where = Path(*chosen.out.parts[2:])  # what follows studies/results
         if out is not None:
             chosen = replace(chosen, out=out / where)
-        found.append(chosen)
+        if chosen not in found:  # at small scale several may be the same
+            found.append(chosen)
     return found
 
 
@@ -230,7 +232,7 @@ def perform(item: Item, chosen: list[Any], *, quiet: bool = False) -> Findings:
     study, part = module(item), item.name.partition("/")[2]
     with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
         for each in chosen:
-            study.main(each)
+            study.main(plausible(each))
     return together(study.findings(each, part) for each in chosen)
 
 

@@ -63,8 +63,7 @@ def execute_on_ray(
     ray = _ray()
     every, out = {run.key: run for run in runs}, Path(out).absolute()
     catalog.run_metrics(metrics)  # before anything is started
-    if retry:
-        forget_failures(out, every)
+    forget_failures(out, every, missing=not retry)
     out.mkdir(parents=True, exist_ok=True)
     ours = not ray.is_initialized()
     if ours:

@@ -142,13 +142,13 @@ def execute(
     """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back.
 
     Runs that differ in seed and lanes alone are trained together. One that fails is named in a warning, recorded, and
-    not tried again unless you say `retry`; the others go on. Several processes may work on the same folder at once.
+    not tried again unless you say `retry`, or its data were not here; the others go on. Several processes may work on
+    the same folder at once.
     With a `budget` in seconds, nothing new is begun after that.
     """
     every, out = {run.key: run for run in runs}, Path(out)
     how = How(catalog.run_metrics(metrics), evaluated, notify)
-    if retry:
-        forget_failures(out, every)
+    forget_failures(out, every, missing=not retry)
     tally = Tally(list(every), out)
     waiting = packs(every.values())
     while waiting and not tally.spent(budget, len(waiting)):
@@ -248,15 +248,14 @@ def failure_of(out: Path, key: str) -> Path:
 
 
 def record(errors: Errors, runs: Iterable[Run], out: Path) -> None:
-    """Warn of what went wrong, and keep it; but that data are not here is nothing to remember a run by."""
+    """Warn of what went wrong, and keep it; that data are not here, until somebody asks again."""
     titles = {run.key: run.title() for run in runs}
     for key, error in errors.items():
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         warnings.warn(f"{titles[key]} ({key}) failed: {text}", RuntimeWarning, stacklevel=4)
-        if isinstance(error, MissingData):
-            continue
         where = "".join(traceback.format_exception(error))
-        about = {"key": key, "title": titles[key], "error": text, "traceback": where}
+        about: dict[str, Any] = {"key": key, "title": titles[key], "error": text, "traceback": where}
+        about |= {"missing": True} if isinstance(error, MissingData) else {}
         about["when"] = datetime.now(UTC).isoformat(timespec="seconds")
         write_whole(failure_of(out, key), json.dumps(about, indent=2) + "\n")
 
@@ -267,13 +266,12 @@ def failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
     return [read_json(path) for path in paths if path.is_file()]
 
 
-def nothing_done(out: Path) -> InputError:
-    """What to say where no run of a study is done."""
-    wrong = failures_in(out)
-    if not wrong:
-        return InputError(f"no run in {out} is done: the warnings say why")
-    told = f"{wrong[0]['title']}: {wrong[0]['error']}"
-    return InputError(f"no run in {out} is done; {told}. To try again, remove {out / '.failed'}")
+def nothing_done(out: Path, runs: Iterable[Run]) -> InputError:
+    """What to say where none of these runs is done."""
+    wrong = failures(out, [run.key for run in runs])
+    told = f": {wrong[0]['title']}: {wrong[0]['error']}" if wrong else ""
+    again = f". To try again, remove {out / '.failed'}" if wrong and "missing" not in wrong[0] else ""
+    return InputError(f"no run is done{told}{again}")
 
 
 def failures_in(out: Path) -> list[dict[str, Any]]:
@@ -282,9 +280,10 @@ def failures_in(out: Path) -> list[dict[str, Any]]:
     return [failure for failure in found if not (out / failure["key"]).is_dir()]
 
 
-def forget_failures(out: Path, keys: Iterable[str]) -> int:
-    """So that they are tried again; how many there were."""
+def forget_failures(out: Path, keys: Iterable[str], *, missing: bool = False) -> int:
+    """So that they are tried again; how many there were. With `missing`, those alone whose data were not here."""
     paths = [path for key in keys if (path := failure_of(out, key)).is_file()]
+    paths = [path for path in paths if not missing or read_json(path).get("missing")]
     for path in paths:
         path.unlink(missing_ok=True)
     return len(paths)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -21,6 +21,7 @@ from rich.table import Table
 
 from .errors import InputError, unknown
 
+T = TypeVar("T")
 WIDE = 200  # columns of a file or a pipe, which no window cuts off
 SHORT = 24  # letters of a cell that is a number, with what belongs to it, and not a text
 OUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE)
@@ -98,15 +99,25 @@ def launch(main: Callable[[Any], None], options: Any) -> None:
     """A study as a program: what its user can mend is said in a line, as the command `unweave` does."""
     warnings.showwarning = warn
     try:
-        chosen = parsed(options)
-        for name, least in (("seeds", 1), ("steps", 0)):
-            if getattr(chosen, name, least) < least:
-                raise InputError(f"--{name} {getattr(chosen, name)}: wanted {least} at least")
-        main(chosen)
+        main(plausible(parsed(options)))
     except KeyboardInterrupt:
         stop("stopped; run it again to go on: what is done is kept", 130)
-    except InputError as error:
-        stop(str(error), 2)
+    except (InputError, OSError, MemoryError) as error:
+        stop_for(error)
+
+
+def plausible(options: T) -> T:
+    """The options of a study, if they are such that it can be run."""
+    for name, least in (("seeds", 1), ("steps", 0)):
+        if getattr(options, name, least) < least:
+            raise InputError(f"--{name} {getattr(options, name)}: wanted {least} at least")
+    return options
+
+
+def stop_for(error: Exception) -> NoReturn:
+    """The same for what the user can mend."""
+    no_room = isinstance(error, MemoryError)
+    stop("not enough memory; use fewer or smaller observations" if no_room else str(error), 2)
 
 
 def one_line(text: object) -> str:

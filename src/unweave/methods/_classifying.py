@@ -139,7 +139,8 @@ class Classifying(ClassifierMixin, Autoencoding):
 
     def _score_of(self, data: FactorData, sample_weight: Any) -> float:
         """The same of data, in parts: all of their images at once may be too many."""
-        column = label_column(data, self.label or None)
+        named = any(f.name == self.label_ for f in data.factors)
+        column = label_column(data, self.label_ if named else self.label or None)
         points = data.observed(COUNTED)
         points = data.sample(COUNTED, Generator().manual_seed(0)) if points is None else points
         values, level = data.factors[column].values, data.labels(points)[:, column].long().tolist()

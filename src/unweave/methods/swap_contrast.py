@@ -56,13 +56,14 @@ class SwapContrast(Classifying, VAE):
     gamma: Lane = 1.0
     """weight of L_zp: the mean z_p of the class is as good as one's own"""
     prediction: Lane = 300.0
-    """weight of the cross-entropy where it teaches the encoder; Eq. 10 has 1, next to nothing beside the bound"""
+    """weight of the cross-entropy where it teaches the encoder (joint, ce); Eq. 10 has 1, nothing beside the bound"""
     generative: Lane = 1.0
     """weight of the KL term of the VAE"""
     temperature: Lane = 0.1
     """tau of L_sup"""
     classifier_lr: Lane = 1e-2
-    """Adam's learning rate of the classifier, which must follow codes that move; settled, it does not depend on it"""
+    """Adam's learning rate of the classifier, which must follow codes that move; of no effect where it teaches nobody
+    (alternate) and is settled"""
     warm_amount: float = 0.5
     """share of the steps in which the number of exchanged codes grows from 1 to all but k; 0: all from the start"""
     warm_difficulty: float = 0.5

@@ -20,7 +20,7 @@ from ._tables import alive, in_groups
 
 EDGE = 1e-4  # probabilities are kept this far from 0 and 1
 UNSEEN = 1e-4  # a change of less than this share of what images hold is none
-IDLE = 0.01  # nor is a feature one that changes less than this share of what the strongest does
+IDLE = 1e-3  # nor is a feature one that moves pixels less than this share, in squares, of what the strongest does
 WIDTHS, INSIDE, BATCH, RATE = (16, 16, 32, 32), 64, 64, 2e-3  # of the translator and its training
 
 
@@ -77,16 +77,15 @@ def translation_difficulty(
         raise InputError(f"no code of {z.shape[1]} varies: there is nothing to exchange")
     images = []
     for group in groups:
-        for a, b in (rng.choice(len(z), 2, replace=False) for _ in range(pairs)):
+        for a, b in (_two(z[:, group], rng) for _ in range(pairs)):
             images.append((_decoded(method, z, group, a), _decoded(method, z, group, b)))
     probable = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
     device = method.found_device() if hasattr(method, "found_device") else "cpu"
     learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
-    rows = np.array([_task(u, v, learner, probable) for u, v in images])  # (groups x pairs, 4)
-    loss, entropy, untouched, flat = rows.mean(0)
+    loss, entropy, untouched, flat = np.mean([_task(u, v, learner, probable) for u, v in images], 0)
     excess, change = loss - entropy, untouched - entropy
-    by_feature = (rows[:, 2] - rows[:, 1]).reshape(len(groups), pairs).mean(1)
-    few = (by_feature > IDLE * by_feature.max()).sum() < 2
+    moves = _moves(method, z, groups, rng)
+    few = (moves > IDLE * moves.max()).sum() < 2
     dead = change <= UNSEEN * flat  # a share of nothing would be a ratio of rounding errors
     return Translation(float(loss), float(excess), 1.0 if dead or few else max(0.0, float(excess / change)))
 
@@ -113,11 +112,33 @@ def _groups(method: Any, z: np.ndarray, features: Sequence[Sequence[int]] | None
     return groups
 
 
+def _two(values: np.ndarray, rng: np.random.Generator) -> tuple[int, int]:
+    """Two observations that have different values of a feature, which varies."""
+    while True:
+        a, b = rng.choice(len(values), 2, replace=False)
+        if (values[a] != values[b]).any():
+            return int(a), int(b)
+
+
 def _decoded(method: Any, z: np.ndarray, group: np.ndarray, row: int) -> Tensor:
     """The observations with one feature as another observation has it."""
     z = z.copy()
     z[:, group] = z[row, group]
     return torch.as_tensor(np.asarray(method.inverse_transform(z), np.float32))
+
+
+def _moves(method: Any, z: np.ndarray, groups: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """How far pixels move where every observation has a feature of another one, squared, (groups,)."""
+
+    def decoded(codes: np.ndarray) -> np.ndarray:
+        return np.asarray(method.inverse_transform(codes), np.float64)
+
+    still, found = decoded(z), []
+    for group in groups:
+        mixed = z.copy()
+        mixed[:, group] = z[np.ix_(rng.permutation(len(z)), group)]
+        found.append(np.mean((decoded(mixed) - still) ** 2))
+    return np.array(found)
 
 
 def _task(u: Tensor, v: Tensor, learner: Any, probable: bool) -> tuple[float, ...]:
