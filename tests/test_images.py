@@ -477,6 +477,18 @@ def test_a_quarter_turn_a_shift_and_a_scale_do_what_they_say():
     assert torch.equal(warp(image, affine(none, torch.zeros(1, 2), one)).round(), image)
 
 
+def test_a_turn_of_an_oblong_image_keeps_squares_square():
+    image = torch.zeros(1, 1, 16, 32)
+    image[..., 4:12, 20:28] = 1  # eight by eight, eight to the right of the middle
+    turned = warp(image, affine(torch.tensor([90.0]), torch.zeros(1, 2), torch.ones(1), aspect=2.0))[0, 0]
+    wanted = torch.zeros(16, 32)
+    wanted[:4, 12:20] = 1  # half of it is above the edge
+    torch.testing.assert_close(turned, wanted, atol=1e-4, rtol=0)
+    plan = transformed(as_data(image.numpy()), 4, rng(), kinds=("rotation",), copies=2)
+    theta = plan.given["theta"][1::2]
+    torch.testing.assert_close(theta[:, 1, 0], -4 * theta[:, 0, 1])
+
+
 def test_random_transformations_keep_to_their_ranges():
     theta = draw_affine(2000, rng(), ("translation", "rotation", "scaling"))
     scale = 1 / torch.linalg.det(theta[:, :, :2]).sqrt()

@@ -55,6 +55,12 @@ def test_the_kurtosis_and_its_error_are_those_of_theory(draw, kurtosis, variance
     assert error[0] ** 2 * 200_000 == pytest.approx(variance, rel=0.1)
 
 
+def test_the_error_of_a_skewed_kurtosis_counts_that_the_mean_is_estimated():
+    u = (np.random.default_rng(0).random((2_000, 400)) < 0.2113).astype(float)  # 400 samples of a law with kurtosis 0
+    found, error = excess_kurtosis((u - u.mean(0)) / u.std(0))
+    assert error.mean() == pytest.approx(found.std(), rel=0.1)
+
+
 def test_hessian_ica_unrolls_a_swiss_roll_and_places_new_points():
     x, z = swiss_roll(2200)
     codes = HessianICA(n_neighbors=12).fit(x[:2000]).transform(x)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,8 @@ from sklearn.model_selection import GridSearchCV
 import unweave
 from unweave import InputError, catalog
 from unweave.choosing import agreement, trusted
-from unweave.datasets.dsprites import DSprites
-from unweave.datasets.squares import SquaresXY
-from unweave.methods.beta_vae import BetaVAE
-from unweave.methods.linear import PCA, LinearICA
+from unweave.datasets import DSprites, GaussianMixture, SquaresXY
+from unweave.methods import GIN, IVAE, PCA, BetaVAE, LinearICA
 from unweave.metrics import (
     average_accuracy,
     beta_vae_score,
@@ -32,7 +31,7 @@ from unweave.metrics import (
     worst_group_accuracy,
 )
 from unweave.metrics.selection import one_to_one
-from unweave.run import read_run
+from unweave.run import Run, read_run
 from unweave.scoring import plus_minus
 
 RNG = np.random.default_rng(0)
@@ -433,6 +432,30 @@ def test_every_criterion_says_how_much_to_trust_a_run(spread, by):
         assert trust[0] == pytest.approx(np.corrcoef(spread[0].pairs.T)[0, 1])
     if by == "translation-difficulty":
         assert trust[0] == -translation_difficulty(unweave.load(spread[0].folder), spread[0].codes).relative
+
+
+def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(tmp_path):
+    data, small = GaussianMixture(points=400), {"steps": 60, "batch_size": 100}
+    flows = [GIN(**small, lr=1e-4, standardise=own) for own in (False, True)]
+    vaes = [IVAE(**small, spread=s, layers=(8,), latent_dim=2) for s in (0.1, 10.0)]
+    runs = [Run(data, method) for method in (*flows, *vaes)]
+    unweave.execute(runs, tmp_path, metrics=[])
+    found = [read_run(tmp_path / run.key) for run in runs]
+    trust = trusted(found, "likelihood")
+    flows = [unweave.load(run.folder) for run in found[:2]]
+    assert trust[:2] == pytest.approx([flow.merit_ for flow in flows], abs=1.0)  # batches have statistics of their own
+    assert flows[0].constant() == 0 and abs(flows[1].constant()) > 2.0
+    for run, value, s in zip(found[2:], trust[2:], (0.1, 10.0), strict=True):
+        end = pd.read_parquet(run.folder / "history.parquet").tail(6).mean()
+        assert value == pytest.approx(-(end["rec"] + end["kl"] + 5 * np.log(2 * np.pi * s)))
+
+
+def test_runs_agree_by_the_codes_that_have_not_collapsed():
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=(500, 2))
+    env = {"data": {"sha256": "", "title": ""}}
+    runs = [SimpleNamespace(env=env, codes=np.c_[z, 0.01 * generator.normal(size=(500, 8))]) for _ in range(3)]
+    assert trusted(runs, "udr").min() > 0.85 and trusted(runs, "model-centrality").min() > 0.95
 
 
 def test_agreement_with_labels_is_spearmans(spread):

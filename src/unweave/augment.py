@@ -14,14 +14,15 @@ KINDS = ("translation", "rotation", "scaling")
 COMBINATIONS = tuple(c for size in (1, 2, 3) for c in itertools.combinations(KINDS, size))
 
 
-def affine(angle: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+def affine(angle: Tensor, shift: Tensor, scale: Tensor, aspect: float = 1.0) -> Tensor:
     """The matrices (n, 2, 3) that turn by degrees (n,), counter-clockwise, scale (n,), and then shift (n, 2).
 
     Shifts are shares of the width and the height, to the right and down. The matrices map places of the new image to
-    places of the old one, in coordinates from -1 to 1, as `torch.nn.functional.affine_grid` wants them.
+    places of the old one, in coordinates from -1 to 1, as `torch.nn.functional.affine_grid` wants them; in these, a
+    turn of images that are `aspect` times as wide as high is none.
     """
     c, s = torch.deg2rad(angle).cos() / scale, torch.deg2rad(angle).sin() / scale
-    back = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)  # y runs downwards
+    back = torch.stack([torch.stack([c, -s / aspect], -1), torch.stack([s * aspect, c], -1)], -2)  # y runs downwards
     return torch.cat([back, -back @ (2 * shift)[..., None]], -1)
 
 
@@ -39,10 +40,11 @@ def draw_affine(
     shift: float = 0.1,
     angle: float = 5.0,
     scale: tuple[float, float] = (0.8, 1.25),
+    aspect: float = 1.0,
 ) -> Tensor:
     """n random matrices (n, 2, 3) with the `kinds`: shifts up to +-0.1, turns by 0 to 5 degrees, scales 0.8 to 1.25."""
     u = torch.rand(n, 4, generator=rng, device=rng.device)  # always drawn, so that kinds do not change the stream
     moved = (2 * u[:, :2] - 1) * shift * ("translation" in kinds)
     turned = u[:, 2] * angle * ("rotation" in kinds)
     scaled = scale[0] + (scale[1] - scale[0]) * u[:, 3] if "scaling" in kinds else torch.ones_like(u[:, 3])
-    return affine(turned, moved, scaled)
+    return affine(turned, moved, scaled, aspect)

@@ -11,12 +11,15 @@ from scipy.stats import spearmanr
 
 from . import catalog
 from .errors import InputError
+from .methods._autoencoding import Autoencoding
+from .methods._flow import FlowMethod
 from .metrics.selection import model_centrality, udr
 from .metrics.translation import translation_difficulty
 from .run import Evaluated
 from .settings import best_of, by_labels
 
 Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
+IDLE = 0.05  # share of the largest deviation: codes below it have collapsed, and agree with nothing
 RECENT = 0.1  # share of the history, at its end, that a likelihood is the mean of
 
 
@@ -26,7 +29,7 @@ def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
         titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
         raise InputError(f"these runs were evaluated on different observations ({titles}): select among equals")
     if by in ("udr", "model-centrality"):
-        codes = [run.codes for run in runs]
+        codes = [run.codes[:, run.codes.std(0) > IDLE * run.codes.std(0).max(initial=0)] for run in runs]
         return udr(codes) if by == "udr" else model_centrality(codes)
     each = {"translation-difficulty": _easily_translated, "likelihood": _likelihood, "isometry": _isometry}
     values = np.array([each[by](run) for run in runs])
@@ -66,15 +69,16 @@ def _easily_translated(run: Evaluated) -> float:
 
 
 def _likelihood(run: Evaluated) -> float:
-    """The bound on it, or itself where the loss is nothing else, in nats per observation of the end of the training."""
-    path = run.folder / "history.parquet"
-    if not path.is_file():
+    """That of a flow, or the bound on that of a VAE, in nats per observation, at the end of the training."""
+    path, method = run.folder / "history.parquet", catalog.load(run.folder)
+    if not path.is_file() or not isinstance(method, Autoencoding | FlowMethod):
         return np.nan
     history = pd.read_parquet(path)
+    terms = ["nats"] if isinstance(method, FlowMethod) else ["rec", "kl"]
+    if not {*terms} <= {*history}:
+        return np.nan
     end = history.tail(max(1, int(RECENT * len(history)))).mean()
-    if {"rec", "kl"} <= set(history):
-        return -float(end["rec"] + end["kl"])
-    return -float(end["loss"]) if "gin" in str(run.recipe["method"]["name"]) else np.nan
+    return -float(end[terms].sum()) - method.constant()
 
 
 def _isometry(run: Evaluated) -> float:

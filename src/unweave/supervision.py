@@ -81,8 +81,9 @@ def transformed(
     """
     chosen = [combination for combination in COMBINATIONS if set(combination) <= set(kinds)]
     count = len(chosen) + 1 if copies is None else copies
+    aspect = data.shape[-1] / data.shape[-2]
     still = draw_affine(n, rng, ())
-    moved = [draw_affine(n, rng, chosen[i % len(chosen)]) for i in range(count - 1)]
+    moved = [draw_affine(n, rng, chosen[i % len(chosen)], aspect=aspect) for i in range(count - 1)]
     theta = torch.stack([still, *moved], 1)  # (n, copies, 2, 3)
     points = data.sample(n, rng).repeat_interleave(count, 0)
     origin = torch.arange(n, device=rng.device).repeat_interleave(count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -109,6 +110,10 @@ class Autoencoding(Neural):
         if self.bernoulli():
             return F.binary_cross_entropy_with_logits(out, x, reduction="none").flatten(1).sum(1)
         return 0.5 * (out - x).square().flatten(1).sum(1)
+
+    def constant(self) -> float:
+        """What `reconstruction` leaves out of -log p(x | decoder's output), in nats."""
+        return 0.0 if self.bernoulli() else 0.5 * prod(self.shape_) * math.log(2 * math.pi)
 
     def decode(self, z: Tensor) -> Tensor:
         return self.mean(self.applied(lambda net, part: net.decoder(part), z))

@@ -223,6 +223,10 @@ class FlowMethod(Neural):
             found[:, -1] -= self.scale_.to(x).log().sum()
         return found
 
+    def constant(self) -> float:
+        """What the loss leaves out of -log p(x), in nats: it is that of standardised observations."""
+        return float(self.scale_.log().sum()) if self.standardise else 0.0
+
     def outputs(self, x: Tensor) -> Tensor:
         """y of observations, (n, *shape) -> (n, features), in the flow's own order."""
         return self.outputs_and_volume(x)[:, :-1]

@@ -105,5 +105,5 @@ class HessianAutoencoder(Deterministic):
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x, y = batch["x"], batch["y"]
         teach = (net.encoder(x) - y).square().sum(1).mean()  # || E(x) - y ||^2
-        rec = 2 * self.reconstruction(x, net.decoder(y)).mean()  # || D(y) - x ||^2
+        rec = (self.mean(net.decoder(y)) - x).square().flatten(1).sum(1).mean()  # || D(y) - x ||^2
         return {"loss": teach + rec, "teach": teach, "rec": rec}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import torch
@@ -60,6 +61,9 @@ class IVAE(PenalisedVAE):
     def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
         rec = super().reconstruction(x, out)
         return rec if self.bernoulli() else rec / self.spread
+
+    def constant(self) -> float:
+        return super().constant() + (0 if self.bernoulli() else 0.5 * math.prod(self.shape_) * math.log(self.spread))
 
     def conclude(self, data: FactorData) -> None:
         """Nothing: what a code tells cannot be seen without the label."""

@@ -119,7 +119,8 @@ def independent(y: Tensor, seed: int) -> Tensor:
 def excess_kurtosis(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E[u^4] - 3 of columns with mean 0 and variance 1, and its standard error, (n, d) -> (d,), (d,)."""
     fourth = np.mean(u**4, 0)
-    influence = u**4 - 2 * fourth * u**2  # one sample's share, the variance being estimated too
+    # One sample's share, mean and variance being estimated too.
+    influence = u**4 - 2 * fourth * u**2 - 4 * np.mean(u**3, 0) * u
     return fourth - 3, influence.std(0) / np.sqrt(len(u))
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..functional import Normal, kl
+from ..functional import Normal
 from ..neural import Lane
 from ..nn.mlp import mlp
 from ._classifying import Informed
@@ -60,7 +60,8 @@ class VFAE(Informed):
         z2 = q2.sample(batch["eps2"])
         p1 = bounded(Normal(*net.down(torch.cat([z2, y], 1)).chunk(2, 1)))
         rec = self.reconstruction(x, net.decoder(torch.cat([z1, s], 1))).mean()
-        bound = rec + divergence(q2) + kl(q1, p1).sum(1).mean()  # Eq. 4
+        # Eq. 4: z2 was drawn from this z1, and is to explain this one; KL(q1 || p1) would ask it to explain any other.
+        bound = rec + divergence(q2) + (q1.log_prob(z1) - p1.log_prob(z1)).sum(1).mean()
         apart = discrepancy(waves(z1, net.slopes, net.phases), s)
         ce = self.cross_entropy(net, z1, batch["u"])
         return weighed({"ce": (1, ce), "bound": (self.generative, bound), "mmd": (self.mmd, apart)})

@@ -33,7 +33,7 @@ def shared(
         raise InputError(f"{type(method).__name__} in place of codes: with data, give a fitted method")
     rng = Generator().manual_seed(seed)
     everything = np.concatenate([_encoded(method, data, data.sample(CHUNK, rng)) for _ in range(2)])
-    living = alive(everything) & (everything.std(0) >= prune)
+    living = alive(everything) & (everything.std(0) >= prune * everything.std(0).max(initial=0))
     factor = torch.randint(len(sought), (votes,), generator=rng).numpy()
     codes = np.zeros((votes, sets, size, int(living.sum())))
     for k, j in enumerate(sought):

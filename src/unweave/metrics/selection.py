@@ -22,8 +22,9 @@ def udr(
     """Unsupervised disentanglement ranking: how well each run's codes match those of the others one to one, (runs,).
 
     `codes` holds an (n, d) array per run, of the same observations in the same order. For a pair of runs, each code
-    scores r^2 / sum(r) of its similarities r to the other's codes, the largest one over all; a run scores the median
-    over the others. `lasso` takes the weights of an L1-penalised regression (0.1, codes standardised) for similarities.
+    scores r^2 / sum(r) of its similarities r to the other's codes, the largest one over all; the means over the codes
+    of either run count alike, as in the authors' code (Eq. 3 has all codes count alike); a run scores the median over
+    the others. `lasso` takes the weights of an L1-penalised regression (0.1, codes standardised) for similarities.
     `informative`, a mask (d,) per run, says which codes to look at: in the paper those with a KL above 0.01; without
     it, those that ever change.
     """
