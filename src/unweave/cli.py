@@ -153,13 +153,14 @@ def fit(args: list[str]) -> None:
 
 def fit_options(method: type, data: type) -> Any:
     """The method's fields as flags, the dataset's as --data. flags, and a few of our own."""
+    from .study import DEFAULT_METRICS
 
     class Fit:
         out: Path | None = None
         """folder of the run (default: runs/METHOD-DATA-KEY); a finished run is not repeated"""
         codes: Path | None = None
         """also write the codes to this .csv, .parquet or .npy"""
-        metrics: tuple[str, ...] = ("mcc", "local-isometry")
+        metrics: tuple[str, ...] = DEFAULT_METRICS
         """scores to compute, as far as the data have known factors"""
         json: bool = False
         """print the result as JSON"""
