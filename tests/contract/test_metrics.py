@@ -73,8 +73,8 @@ def test_noise_scores_less_than_a_perfect_code(metric, factors):
 
 def test_order_sign_and_scale_of_codes_do_not_matter(metric, factors):
     codes = factors + 0.3 * np.random.default_rng(2).normal(size=factors.shape)
-    # IRS weighs each code by how far it moves, InfoMEC and the FactorVAE score drop codes that move little: by definition
-    # only a common scale leaves them alone.
+    # IRS weighs each code by how far it moves, InfoMEC and the FactorVAE score drop codes that move little: by
+    # definition only a common scale leaves them alone.
     scale = [-10, 10, 10] if metric.__name__.startswith(("irs", "infomec", "factor-vae")) else [-1, 10, 0.1]
     other = codes[:, [2, 0, 1]] * scale + [5, 0, -3]
     # Trees break ties by the order of columns; everything else is equal to rounding.
