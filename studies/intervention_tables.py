@@ -308,10 +308,8 @@ def findings(options: Options, part: str) -> Findings:
     figures = drawn(sorted(out.glob("figure-4-*.png")))
     if part == "figure-4":
         return Findings(figures=figures)
-    rows, told = (
-        with_easiest(pd.read_csv(path)),
-        "" if options.lambda_adv == PAPERS_ADV else f", lambda_adv {options.lambda_adv:g}",
-    )
+    rows = with_easiest(pd.read_csv(path))
+    told = "" if options.lambda_adv == PAPERS_ADV else f", lambda_adv {options.lambda_adv:g}"
     numbers = []
     for (name, trained), group in rows.groupby(["method", "part"], sort=False):
         paper = PAPER[options.table].get(str(name), (None,) * 6)[3 * (trained == "correlated") :]
