@@ -333,7 +333,7 @@ def test_the_probe_finds_what_is_there_and_nothing_else():
 def test_the_probe_goes_on_until_it_finds_what_is_well_hidden():
     z = np.random.default_rng(0).normal(size=(2_000, 8))
     s = (z[:, :3] > 0).sum(1) % 2  # no one or two codes tell anything of it
-    assert nuisance_probe(s, z).accuracy > 0.75
+    assert nuisance_probe(s, z).accuracy > 0.8
     few = nuisance_probe(np.r_[np.zeros(11, int), 1, 1], z[:13], train=0.8)  # too few to set some aside
     assert 0 <= few.accuracy <= 1
 
