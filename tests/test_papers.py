@@ -102,9 +102,9 @@ def test_losing_little_of_nothing_is_no_claim():
     parts = ("independent", "correlated")
     rows = pd.DataFrame([(m, parts[i], v) for m, both in scores.items() for i, v in enumerate(both)])
     rows = rows.set_axis(["method", "part", "sap"], axis=1)
-    found = study.loses_less(rows, "sap", ["x", "y"], "")
+    found = study.loses_less(rows, "sap", study.OURS, ["x", "y"], "cheap")
     assert found.claims[0].holds is False and "nothing to lose" in found.notes[0]
-    found = study.loses_less(rows.replace(0.01, 0.55), "sap", ["x", "y"], "")
+    found = study.loses_less(rows.replace(0.01, 0.55), "sap", study.OURS, ["x", "y"], "cheap")
     assert found.claims[0].holds is None and not found.notes
 
 
