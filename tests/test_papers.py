@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,14 @@ def test_of_three_seeds_the_one_that_translates_best_is_taken():
     assert set(added["method"]) == {"a, best of 3 by translation"}
     dead = rows.set_axis(["part", "method", "seed", "translation"], axis=1).replace(0.1, np.nan)
     assert study.with_easiest(dead)[len(rows) :]["seed"].tolist() == [2, 5]
+
+
+def test_two_studies_that_end_at_the_same_moment_lose_no_row(tmp_path):
+    path, seeds = tmp_path / "scores.csv", range(16)
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda s: kept(pd.DataFrame({"method": ["m"], "seed": [s]}), path, ["method", "seed"]), seeds))
+    assert sorted(pd.read_csv(path)["seed"]) == [*seeds]
+    assert [p.name for p in tmp_path.iterdir()] == ["scores.csv"]
 
 
 def test_losing_little_of_nothing_is_no_claim():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from .errors import InputError
 fcntl: Any = None  # on Windows there is none, and one process at a time is all there is
 with contextlib.suppress(ImportError):
     import fcntl
+
+MOMENT = 0.02  # seconds between looks at a file that another process changes
 
 
 @contextlib.contextmanager
@@ -26,6 +29,17 @@ def claimed(folder: Path, names: Iterable[str]) -> Iterator[bool]:
         for name in sorted(set(names)):  # in one order, so that two processes cannot wait for each other
             mine = mine and held.enter_context(_lock(folder / ".claims" / name))
         yield mine
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until nobody else is changing this file, and keep it so for the block."""
+    while True:
+        with claimed(path.parent, [path.name]) as mine:
+            if mine:
+                yield
+                return
+        time.sleep(MOMENT)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ttest_ind
 
+from .claims import alone
 from .errors import InputError, plural
 from .storage import write_whole
 
@@ -105,15 +106,16 @@ def _chance(a: Sequence[float], b: Sequence[float]) -> float:
 
 def kept(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
     """The table of a study, written: these rows, and those of other runs, told apart `by` some columns, that earlier
-    calls have put there.
+    calls have put there, or others that end at the same moment.
     """
-    if path.is_file():
-        before = pd.read_csv(path, keep_default_na=False, na_values=[""])
-        if not {*by} <= {*before}:
-            raise InputError(f"{path} has no columns {', '.join(by)}: it is another table; move it away")
-        again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
-        rows = pd.concat([before[~again], rows], ignore_index=True)
-    write_whole(path, rows.to_csv(index=False))
+    with alone(path):
+        if path.is_file():
+            before = pd.read_csv(path, keep_default_na=False, na_values=[""])
+            if not {*by} <= {*before}:
+                raise InputError(f"{path} has no columns {', '.join(by)}: it is another table; move it away")
+            again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
+            rows = pd.concat([before[~again], rows], ignore_index=True)
+        write_whole(path, rows.to_csv(index=False))
     return rows
 
 
