@@ -48,7 +48,7 @@ class InterventionAutoencoder(Autoencoding):
     """what encoder and decoder minimise of L_adv: itself, or -log D where it has log(1 - D)"""
     through: Literal["data", "steps", "ridge", "off"] = "data"
     """L_diff is differentiated through the pairs alone, or through the translator's steps too; or the translator is a
-    ridge regression, which needs no steps; or there is no L_diff"""
+    ridge regression, which needs no steps and does best in our studies; or there is no L_diff"""
     inner_steps: int = 3
     """s, steps of the translator on the pairs of a batch"""
     inner_lr: Lane = 1e-3
