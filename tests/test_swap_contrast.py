@@ -275,13 +275,15 @@ def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):
     assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
-def test_a_decoder_that_shows_nothing_is_named(told):
+def test_a_decoder_that_shows_nothing_and_a_class_that_is_not_learned_are_named(told):
     x, table = told
     settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
-    idle = SwapContrast(**settings, steps=3, beta=1.0).fit(x, table)
+    idle = " ".join(SwapContrast(**settings, steps=3, beta=1.5, settle=False).fit(x, table).diagnosis_)
+    assert "decoder shows next to nothing" in idle
+    assert f"a larger beta, may help: beta=1.5 is weighed against a sum over {x.shape[1]} numbers" in idle
     alive = SwapContrast(**settings, steps=300, beta=20.0).fit(x, table)
-    assert any("decoder shows next to nothing" in line for line in idle.diagnosis_)
-    assert not any("decoder" in line for line in alive.diagnosis_)
+    assert alive.learned_ > 0.8
+    assert not any("decoder" in line or "beta" in line for line in alive.diagnosis_)
 
 
 def test_without_known_nuisances_nothing_is_exchanged(told):

@@ -96,9 +96,9 @@ class Classifying(ClassifierMixin, Autoencoding):
         net: Any = self.net_
         column, points = label_column(data, self.label or None), data.sample(LOOKED_AT, Generator().manual_seed(0))
         guess = net.classifier(self.predictive(self.encode(data.render(points).float().cpu()))).argmax(1).cpu()
-        right = float((guess == self.index(data.labels(points)[:, column].long())).float().mean())
+        self.learned_ = float((guess == self.index(data.labels(points)[:, column].long())).float().mean())
         name = data.factors[column].name
-        text = f"Of observations that it learned from, it tells {name!r} right in {right:.1%}"
+        text = f"Of observations that it learned from, it tells {name!r} right in {self.learned_:.1%}"
         text += f" ({len(self.levels_)} classes); of others, see score."
         self.diagnosis_ = [*getattr(self, "diagnosis_", []), text]
 

@@ -24,6 +24,7 @@ from ._vae import VAE, Terms, divergence, posterior, weighed
 
 SETTLED, PART, SHRUNK = 10_000, 1_000, 1e-4  # observations the classifier is settled on, at once, and its weight decay
 DEAD = 0.1  # share of the variance of observations below which a decoder shows nothing
+POOR = 0.8  # share of what it learned from that it tells right, below which something may be wrong with the weights
 
 
 @final
@@ -170,6 +171,9 @@ class SwapContrast(Classifying, VAE):
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))
         super().conclude(data)
+        if self.learned_ < POOR:
+            text = f"The class is hardly learned. More steps, or a larger beta, may help: beta={float(self.beta):g} is"
+            self.diagnosis_ = [*self.diagnosis_, f"{text} weighed against a sum over {x[0].numel():,} numbers."]
 
     def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
