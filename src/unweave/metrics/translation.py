@@ -92,8 +92,9 @@ def translation_difficulty(
 
 def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
     """(n, d): at most twice as many rows as a task learns from."""
-    if not callable(getattr(method, "inverse_transform", None)):
-        raise InputError(f"{type(method).__name__} has no inverse_transform: translation needs a decoder")
+    decodes = getattr(method, "decodes", lambda: callable(getattr(method, "inverse_transform", None)))
+    if not decodes():
+        raise InputError(f"{type(method).__name__} has no decoder, and so no inverse_transform: translation needs one")
     codes = codes.load() if hasattr(codes, "load") else codes  # a recipe
     if hasattr(codes, "collect"):
         codes = method.transform(codes.collect(2 * most, Generator().manual_seed(seed)).x)
