@@ -118,6 +118,16 @@ def like_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
         return float(rows[name].corr(rows[by], "spearman")), float(low), float(high)
 
 
+def figure_3(rank: pd.DataFrame, title: str, out: Path) -> None:
+    """Every score with every other."""
+    figure, (axis,) = panels(1, width=8, height=5.5)
+    cells(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
+    axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
+    axis.set_xlabel("")
+    axis.set_title(title)
+    save(figure, out)
+
+
 def main(options: Options) -> None:
     """Run what is missing, correlate, draw, print."""
     out = place(options)
@@ -136,12 +146,7 @@ def main(options: Options) -> None:
     rows = kept(rows, out / "scores.csv", ["part", "gamma", "seed"])
     table = rows.drop(columns=["part", "gamma", "seed"])
     rank = table.corr("spearman")
-    figure, (axis,) = panels(1, width=6.5, height=5)
-    cells(axis, rank.to_numpy(), list(rank.columns))
-    axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
-    axis.set_xlabel("")
-    axis.set_title(f"Spearman correlation over {len(table)} FactorVAE runs")
-    save(figure, out / "figure-3.png")
+    figure_3(rank, f"{options.data}: Spearman correlation over {len(table)} FactorVAE runs", out / "figure-3.png")
     lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
     say_table(["", *rank.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
     for name in (str(name) for name in table if str(name).startswith("translation")):
