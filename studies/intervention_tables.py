@@ -50,6 +50,7 @@ WORTH = 0.5  # of the others' score: who has less has nothing to lose
 RATES = {"small": 2e-3, "full": 5e-4}
 STEPS = {"dsprites": 11_000, "shapes3d": 4_000, "cmnist": 2_500}  # of the stored tables; the paper does not say
 SEVERAL = 3  # seeds of which one is taken that translates best
+FOUND_BY = 3  # so many seeds of CMNIST had shown that the translator by ridge is better
 EASIEST = f", best of {SEVERAL} by translation"
 EXTRA = ("sap[mixed]", "sap[r2]", "translation")
 DEPTHS: dict[str, Any] = {"dsprites": (4, 2, 4, 2, 2), "shapes3d": "cv"}  # of the random forests, Appendix D
@@ -322,7 +323,13 @@ def findings(options: Options, part: str) -> Findings:
     tied = {str(name): group[column].tolist() for name, group in rows[rows["part"] == "correlated"].groupby("method")}
     better = f"with correlated factors ours has a better {column.upper()} than FactorVAE{told}"
     claims = ahead(better, tied, OURS, others)
-    own = ahead(f"with L_diff by ridge it has a better {column.upper()} than FactorVAE", tied, RIDGE, others)
+    # The ridge was found by looking at the first seeds of CMNIST: there, the others judge it.
+    fresh = rows[(rows["part"] == "correlated") & ((options.table != "cmnist") | (rows["seed"] >= FOUND_BY))]
+    judged = {str(name): group[column].tolist() for name, group in fresh.groupby("method")}
+    ridge = "with L_diff by ridge" + f", on seeds that it was not found by ({FOUND_BY} on)," * (
+        options.table == "cmnist"
+    )
+    own = ahead(f"{ridge} it has a better {column.upper()} than FactorVAE", judged, RIDGE, others)
     chosen = f"so it has, of {SEVERAL} seeds the one that translates best being taken of both"
     own += ahead(chosen, tied, RIDGE + EASIEST, [name + EASIEST for name in others])
     cheaper = f"loses less {column.upper()} to correlation than FactorVAE"

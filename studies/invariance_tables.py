@@ -50,6 +50,7 @@ LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first fac
 NEW = {"colored-mnist": "background", "rotation-colored-mnist": "angle", "shapes3d": "object", "mpi3d": "color"}
 OURS = "swap and contrast"
 PRINTED = f"{OURS}, as printed"  # Eq. 10, all of it at once
+SCHEMES = 4  # of ours: this one, joint, cross-entropy, and apart
 PAINTED = 90_000  # images that digits are tested on
 PROBED = 20_000  # of them, or of others, that the probe has: half to learn from
 # Average and worst accuracy.
@@ -277,13 +278,13 @@ def place(options: Options) -> Path:
     return options.out / "-".join([options.data, *(name for name, wanted in asked.items() if wanted)])
 
 
-def leads(worst: pd.DataFrame, one: str, other: str, text: str, *, own: bool) -> tuple[Claim, ...]:
+def leads(worst: pd.DataFrame, one: str, other: str, text: str, *, own: bool, tried: int = 1) -> tuple[Claim, ...]:
     """The claim that one method is ahead of another, on the seeds that both have; none where one was not run."""
     if not {one, other} <= set(worst):
         return ()
     both = worst[[one, other]].dropna()
     scored = {str(column): both[column].tolist() for column in both}
-    return tuple(claim._replace(own=own) for claim in ahead(text, scored, one, [other]))
+    return tuple(claim._replace(own=own) for claim in ahead(text, scored, one, [other], tried=tried))
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -312,7 +313,8 @@ def findings(options: Options, part: str) -> Findings:
         for name in rivals:
             claims += leads(worst, OURS, name, f"ours is ahead of {name} {where}", own=name not in wanted)
         if not scheme:
-            claims += leads(worst, PRINTED, "CNN", f"Eq. 10 as printed is ahead of CNN {where}", own=True)
+            picked = f"Eq. 10 as printed, picked of {SCHEMES} schemes by these runs, is ahead of CNN {where}"
+            claims += leads(worst, PRINTED, "CNN", picked, own=True, tried=SCHEMES)
     asked = [name for name in wanted if name.startswith(OURS) or not scheme]
     asked = [name for name in asked if scheme or ", " not in name]
     missing = [

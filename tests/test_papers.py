@@ -122,6 +122,8 @@ def test_a_lead_is_one_where_runs_agree():
     held = {name: ahead("", scores, "ours", [name])[0].holds for name in ("near", "far", "above")}
     assert held == {"near": None, "far": True, "above": False}
     assert ahead("", scores, "ours", ["far", "above"])[0].holds is False
+    close = {"ours": [0.9, 0.91, 0.92], "theirs": [0.85, 0.88, 0.89]}  # p is 0.04
+    assert [ahead("", close, "ours", ["theirs"], tried=n)[0].holds for n in (1, 4)] == [True, None]
     assert (
         ahead("", scores, "ours", [])
         == ahead("", scores, "ours", ["not run"])

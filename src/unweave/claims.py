@@ -70,7 +70,8 @@ def _opened(path: Path) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            if left and isinstance(error, FileNotFoundError):  # the last to leave removed the folder in between
+            # The last to leave removed the folder in between; mkdir, too, looks twice, and says then that it exists.
+            if left and isinstance(error, FileNotFoundError | FileExistsError):
                 continue
             text = f"cannot write to {path.parent.parent}: {error.strerror}"
             raise InputError(f"{text}; choose another folder") from error

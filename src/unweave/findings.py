@@ -82,8 +82,13 @@ def _state(claims: Sequence[bool | None]) -> str:
     return f"partly: {held} of {len(claims)} claims" + (f", {half} in the means only" if half else "")
 
 
-def ahead(text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str]) -> tuple[Claim, ...]:
-    """The claim that ours has a better mean than each of the others; none where one of them was not run."""
+def ahead(
+    text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str], *, tried: int = 1
+) -> tuple[Claim, ...]:
+    """The claim that ours has a better mean than each of the others; none where one of them was not run.
+
+    `tried`: of so many settings ours was picked by these very scores, and is the less sure for it (Bonferroni).
+    """
     rivals = list(others)
     if not rivals or not all(len(scores.get(name, ())) for name in (ours, *rivals)):
         return ()
@@ -91,7 +96,7 @@ def ahead(text: str, scores: Mapping[str, Sequence[float]], ours: str, others: I
     if min(lead) <= 0:
         return (Claim(text, False),)
     several = all(len(scores[name]) > 1 for name in (ours, *rivals))
-    sure = several and all(_chance(scores[ours], scores[name]) < SURE for name in rivals)
+    sure = several and all(tried * _chance(scores[ours], scores[name]) < SURE for name in rivals)
     return (Claim(text, True if sure else None),)
 
 
