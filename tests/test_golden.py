@@ -1,0 +1,82 @@
+"""The results of every method, metric and dataset are those that were recorded; see `tests/golden.py`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from unweave import catalog
+
+from . import golden
+
+TOLERANCE = 1e-6  # of the largest value of an array
+
+
+@pytest.fixture(autouse=True)
+def no_originals(tmp_path, monkeypatch):
+    """Datasets that can be rendered are rendered, whatever files are on this machine."""
+    monkeypatch.setenv("UNWEAVE_DATA", "")
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    with np.load(golden.HERE / "golden.npz") as file:
+        return dict(file)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return json.loads((golden.HERE / "golden.json").read_text())
+
+
+def same_numbers(found, wanted):
+    assert sorted(found) == sorted(wanted)
+    wrong = {name: (found[name], value) for name, value in wanted.items() if not close(found[name], value)}
+    assert not wrong, wrong
+
+
+def close(a, b):
+    return (np.isnan(a) and np.isnan(b)) or abs(a - b) <= TOLERANCE * max(1, abs(b))
+
+
+CASES = golden.everything()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_those_that_were_recorded(name, arrays, numbers):
+    found, scores = golden.computed(CASES[name])
+    kept = {key.removeprefix(f"{name}/"): value for key, value in arrays.items() if key.startswith(f"{name}/")}
+    assert sorted(found) == sorted(kept)
+    for part, wanted in kept.items():
+        assert found[part].shape == wanted.shape, part
+        assert found[part].dtype == wanted.dtype, part
+        if wanted.dtype.kind in "fiu" and wanted.size:
+            scale = max(1e-30, float(np.abs(wanted).max()))
+            np.testing.assert_allclose(found[part], wanted, rtol=0, atol=TOLERANCE * scale, err_msg=part)
+        else:
+            assert np.array_equal(found[part], wanted), part
+    same_numbers(scores, numbers[name])
+
+
+def test_every_metric_gives_what_was_recorded(numbers):
+    _, found = golden.computed(lambda: ({}, golden.scores()))
+    same_numbers(found, numbers["metrics"])
+
+
+def test_nothing_was_recorded_that_is_not_computed(arrays, numbers):
+    assert {key.rpartition("/")[0] for key in arrays} == set(CASES)
+    assert set(numbers) == {*CASES, "metrics"}
+
+
+def test_every_method_of_the_catalog_has_a_case():
+    assert {cls.__name__ for cls in catalog.methods().values()} == {name.partition("/")[0] for name in golden.cases()}
+
+
+def test_every_metric_of_the_catalog_has_a_case():
+    assert {each.__name__ for each in catalog.metrics().values()} == {*golden.BY_FACTORS, *golden.OTHER_METRICS}
+
+
+def test_every_dataset_of_the_catalog_has_a_case_or_needs_files():
+    known = {cls for cls, _ in golden.RECIPES.values()}
+    assert {cls.__name__ for cls in catalog.datasets().values()} == known | set(golden.ELSEWHERE)
