@@ -314,7 +314,7 @@ def samples(name: str) -> tuple[Arrays, Numbers]:
 
 def everything() -> dict[str, Case]:
     """All cases that give arrays and numbers, by name."""
-    return cases() | {f"data/{name}": lambda name=name: samples(name) for name in RECIPES}  # type: ignore[misc]
+    return cases() | {f"data/{name}": lambda name=name: samples(name) for name in RECIPES}
 
 
 def computed(case: Case) -> tuple[Arrays, Numbers]:

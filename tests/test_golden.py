@@ -30,7 +30,7 @@ def numbers():
     return json.loads((golden.HERE / "golden.json").read_text())
 
 
-def same_numbers(found, wanted):
+def assert_numbers(found, wanted):
     assert sorted(found) == sorted(wanted)
     wrong = {name: (found[name], value) for name, value in wanted.items() if not close(found[name], value)}
     assert not wrong, wrong
@@ -56,12 +56,12 @@ def test_results_are_those_that_were_recorded(name, arrays, numbers):
             np.testing.assert_allclose(found[part], wanted, rtol=0, atol=TOLERANCE * scale, err_msg=part)
         else:
             assert np.array_equal(found[part], wanted), part
-    same_numbers(scores, numbers[name])
+    assert_numbers(scores, numbers[name])
 
 
 def test_every_metric_gives_what_was_recorded(numbers):
     _, found = golden.computed(lambda: ({}, golden.scores()))
-    same_numbers(found, numbers["metrics"])
+    assert_numbers(found, numbers["metrics"])
 
 
 def test_nothing_was_recorded_that_is_not_computed(arrays, numbers):

@@ -38,7 +38,7 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-def same(found, wanted):
+def assert_same(found, wanted):
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
 
@@ -72,8 +72,8 @@ def test_an_old_model_is_loaded_and_gives_the_same_codes(name, given):
     method = old(unweave.load, saved.HERE / "models" / name)
     assert type(method).__name__ == cls
     assert type(method) is getattr(unweave.methods, cls)
-    same(method.transform(given[kind]), given[f"models/{name}"])
-    same(old(type(method).load, saved.HERE / "models" / name).transform(given[kind]), given[f"models/{name}"])
+    assert_same(method.transform(given[kind]), given[f"models/{name}"])
+    assert_same(old(type(method).load, saved.HERE / "models" / name).transform(given[kind]), given[f"models/{name}"])
     for key, value in settings(saved.HERE / "models" / name)["params"].items():
         if hasattr(method, key):  # a setting may have another name now
             assert getattr(method, key) == (tuple(value) if isinstance(value, list) else value), key
@@ -84,7 +84,7 @@ def test_an_old_model_is_saved_anew_and_loaded(name, given, tmp_path):
     method = old(unweave.load, saved.HERE / "models" / name)
     method.save(tmp_path / "again")
     kind = name.partition("-")[2]
-    same(unweave.load(tmp_path / "again").transform(given[kind]), given[f"models/{name}"])
+    assert_same(unweave.load(tmp_path / "again").transform(given[kind]), given[f"models/{name}"])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -93,8 +93,8 @@ def test_the_model_of_an_old_run_gives_the_codes_that_were_kept(name, given):
     folder = saved.HERE / "runs" / name
     x = saved.own_table(saved.HERE) if which == "own" else given[which]
     found = old(unweave.load, folder).transform(x)
-    same(found, given[f"runs/{name}"])
-    same(found, codes_of(folder))
+    assert_same(found, given[f"runs/{name}"])
+    assert_same(found, codes_of(folder))
 
 
 def test_old_runs_are_read_into_one_table(runs):
@@ -120,7 +120,7 @@ def test_the_same_runs_made_now_give_the_same_codes_and_scores(tmp_path, given):
         for run in now:
             folder = tmp_path / which / run.key
             name = kept.pop(json.dumps(signature(folder)))
-            same(codes_of(folder), given[f"runs/{name}"])
+            assert_same(codes_of(folder), given[f"runs/{name}"])
             before, after = (settings(f, "scores.json") for f in (saved.HERE / "runs" / name, folder))
             assert sorted(before) == sorted(after)
             for score, value in before.items():
