@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from unweave.data import FactorData
+from unweave.data.core import FactorData
 from unweave.datasets import DSprites, Shapes3D
 
 BATCH = 64

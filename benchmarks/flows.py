@@ -20,11 +20,11 @@ from typing import Any, Literal
 import torch
 from torch import Generator, nn
 
-from unweave.data import Factor, Table
+from unweave.cli.terminal import say, say_table
+from unweave.data.core import Factor, Table
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN
-from unweave.terminal import say, say_table
-from unweave.train import train
+from unweave.training.loop import train
 
 
 @dataclass(kw_only=True)

@@ -42,16 +42,16 @@ from torch import Generator, Tensor
 from torch.nn.utils import parameters_to_vector
 
 from unweave import methods
-from unweave.data import Factor, FactorData, Table
+from unweave.cli.terminal import say, say_table
+from unweave.data.core import Factor, FactorData, Table
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
-from unweave.engine import Engine, choose, precise
-from unweave.errors import InputError, first_line
+from unweave.methods.spectral.local import grams, hessian_operator, tangents
+from unweave.methods.spectral.neighbors import neighbours
 from unweave.metrics import mcc, score_many
-from unweave.pack import Part
-from unweave.spectral.local import grams, hessian_operator, tangents
-from unweave.spectral.neighbours import neighbours
-from unweave.terminal import say, say_table
-from unweave.train import CHUNK, seeded, train
+from unweave.training.loop import CHUNK, seeded, train
+from unweave.training.pack import Part
+from unweave.training.strategies import Engine, choose, precise
+from unweave.utils.errors import InputError, first_line
 
 WIDE = ("BetaVAE, conv", "GIN, artificial")
 LANES = ("BetaVAE, conv", "FactorVAE, conv", "BetaTCVAE, conv", "BetaVAE, MLP", "GIN, artificial")
@@ -191,7 +191,7 @@ def tricks(options: Options) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             if last:
                 stack.enter_context(torch._inductor.config.patch(force_layout_optimization=True))
-                stack.enter_context(mock.patch("unweave.pack._arranged", channels_last))
+                stack.enter_context(mock.patch("unweave.training.pack._arranged", channels_last))
             yield
     finally:
         torch.backends.cudnn.benchmark = measures
@@ -309,7 +309,7 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         solo, ways = ("loop", "never"), {"stack": ("stack", "never"), "stack, compiled": ("stack", "always")}
     for name in chosen(LANES, options):
         alone = gone(name, [2], solo, options.device)
-        with mock.patch("unweave.train.seeded", nudged):
+        with mock.patch("unweave.training.loop.seeded", nudged):
             others = {"alone, one rounding off": gone(name, [2], solo, options.device)}
         asked = [how for how in ways if how in options.how or options.device == "cpu"]
         others |= {how: gone(name, [0, 1, 2], ways[how], options.device) for how in asked}

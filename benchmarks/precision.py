@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from unweave.cli.terminal import progress, say_table
 from unweave.datasets import DSprites
+from unweave.experiments.run import Run
+from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
-from unweave.run import Run
-from unweave.scoring import plus_minus
-from unweave.study import execute
-from unweave.terminal import progress, say_table
+from unweave.metrics.contract import plus_minus
 
 FIRST = "single"
 PRECISIONS = (FIRST, "tf32", "bf16")

@@ -23,12 +23,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from unweave.data import FactorData, Table
+from unweave.data.core import FactorData, Table
 from unweave.datasets import DSprites
-from unweave.engine import choose, precise
-from unweave.errors import first_line
 from unweave.methods import DIPVAE, AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE
-from unweave.train import seeded
+from unweave.training.loop import seeded
+from unweave.training.strategies import choose, precise
+from unweave.utils.errors import first_line
 
 Run = Callable[[int], None]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from scipy.stats import ttest_ind
 
-RESULTS = Path("studies/results")
+RESULTS = Path("src/unweave/papers")
 OURS, RIDGE = "swap and contrast", "intervention, ridge"
 SCHEMES = (OURS, f"{OURS}, joint", f"{OURS}, cross-entropy", f"{OURS}, as printed")
 
@@ -36,7 +36,9 @@ def table(name: str, column: str, only: dict[str, object], file: str = "scores.c
 
 def digits(angle: float | None, name: str) -> None:
     """Swap and contrast against the plain network in the worst group."""
-    new, old = (table(f"invariance/{name}", "worst", {"angle": angle}, f) for f in ("scores.csv", "scores-first.csv"))
+    new, old = (
+        table(f"swap_contrast/results/{name}", "worst", {"angle": angle}, f) for f in ("scores.csv", "scores-first.csv")
+    )
     print(f"\n{name}" + ("" if angle is None else f" at {angle:+g}") + ", worst group, to CNN")
     for scheme in SCHEMES:
         if scheme in new:
@@ -52,7 +54,7 @@ def digits(angle: float | None, name: str) -> None:
 
 def correlated(column: str) -> None:
     """The model by ridge against FactorVAE; it was chosen on seeds 0 to 2, in an earlier training."""
-    found = table("intervention/cmnist", column, {"part": "correlated"})
+    found = table("intervention/results/cmnist", column, {"part": "correlated"})
     print(f"\nCMNIST, correlated factors, {column.upper()}")
     for name in ("FactorVAE, gamma = 10", "FactorVAE, gamma = 40"):
         for told, some in (("nine seeds", found), ("seeds 3 to 8, no part in the choice", found.loc[3:])):

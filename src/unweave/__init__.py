@@ -1,92 +1,104 @@
-"""Unweave takes data apart into its independent, interpretable factors, says how well it did, and shows them.
+"""Unweave finds the independent factors behind data, measures how well they were recovered, and shows them.
 
->>> import unweave
->>> codes = unweave.methods.HessianICA(latent_dim=2).fit_transform(images)      # doctest: +SKIP
->>> unweave.metrics.mcc(factors, codes)                                         # doctest: +SKIP
+Example:
+    >>> import unweave
+    >>> data = unweave.datasets.SquaresXY(points=500).load()
+    >>> codes = unweave.methods.PCA(latent_dim=2).fit_transform(data)
+    >>> codes.shape
+    (500, 2)
 
-Names are looked up when they are first used, so that `import unweave` costs nothing.
+Public names are imported on first use, so that `import unweave` does not import torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import catalog as catalog
-    from . import datasets as datasets
-    from . import methods as methods
-    from . import metrics as metrics
-    from .arrays import as_data as as_data
-    from .arrays import as_pairs as as_pairs
-    from .catalog import load as load
-    from .catalog import scorer as scorer
-    from .data import (
-        Factor as Factor,
-    )
-    from .data import (
-        FactorData as FactorData,
-    )
-    from .data import (
-        Grid as Grid,
-    )
-    from .data import (
-        Mixing as Mixing,
-    )
-    from .data import (
-        Table as Table,
-    )
-    from .dataset import Dataset as Dataset
-    from .datasets.faces import GeneratorManifold as GeneratorManifold
-    from .errors import InputError as InputError
-    from .explanation import explain as explain
-    from .files import OwnData as OwnData
-    from .method import Method as Method
-    from .neural import Lane as Lane
-    from .neural import Neural as Neural
-    from .report import write_report as write_report
-    from .run import Run as Run
-    from .run import rows as rows
-    from .scoring import metric as metric
-    from .study import execute as execute
-    from .study import sweep as sweep
+    from unweave import catalog, datasets, methods, metrics
+    from unweave.catalog import load, scorer
+    from unweave.data.arrays import as_data, as_pairs
+    from unweave.data.core import Factor, FactorData, Grid, Mixing, Table
+    from unweave.data.dataset import Dataset
+    from unweave.data.readers.tables import OwnData
+    from unweave.datasets.faces import GeneratorManifold
+    from unweave.experiments.run import Run, rows
+    from unweave.experiments.study import execute, sweep
+    from unweave.methods.base import Method
+    from unweave.methods.neural import Lane, Neural
+    from unweave.metrics.contract import metric
+    from unweave.metrics.explain import explain
+    from unweave.report.page import write_report
+    from unweave.utils.errors import InputError
 
 __version__ = "0.1.0"
 
-# name -> the module it lives in; "" means that the name is itself a module
-_HOME = {
-    **dict.fromkeys(("catalog", "datasets", "methods", "metrics"), ""),
-    **dict.fromkeys(("Factor", "FactorData", "Grid", "Mixing", "Table"), "data"),
-    "as_data": "arrays",
-    "as_pairs": "arrays",
-    **dict.fromkeys(("Run", "rows"), "run"),
-    **dict.fromkeys(("execute", "sweep"), "study"),
-    "Dataset": "dataset",
+_MODULES = ("catalog", "datasets", "methods", "metrics")
+_HOME = {  # public name -> the module that defines it
+    "Dataset": "data.dataset",
+    "Factor": "data.core",
+    "FactorData": "data.core",
     "GeneratorManifold": "datasets.faces",
-    "InputError": "errors",
-    "Lane": "neural",
-    "Method": "method",
-    "Neural": "neural",
+    "Grid": "data.core",
+    "InputError": "utils.errors",
+    "Lane": "methods.neural",
+    "Method": "methods.base",
+    "Mixing": "data.core",
+    "Neural": "methods.neural",
+    "OwnData": "data.readers.tables",
+    "Run": "experiments.run",
+    "Table": "data.core",
+    "as_data": "data.arrays",
+    "as_pairs": "data.arrays",
+    "execute": "experiments.study",
+    "explain": "metrics.explain",
     "load": "catalog",
+    "metric": "metrics.contract",
+    "rows": "experiments.run",
     "scorer": "catalog",
-    "explain": "explanation",
-    "OwnData": "files",
-    "metric": "scoring",
-    "write_report": "report",
+    "sweep": "experiments.study",
+    "write_report": "report.page",
 }
-__all__ = [  # noqa: PLE0604 (the table above is the list)
+__all__ = [
+    "Dataset",
+    "Factor",
+    "FactorData",
+    "GeneratorManifold",
+    "Grid",
+    "InputError",
+    "Lane",
+    "Method",
+    "Mixing",
+    "Neural",
+    "OwnData",
+    "Run",
+    "Table",
     "__version__",
-    *_HOME,
+    "as_data",
+    "as_pairs",
+    "catalog",
+    "datasets",
+    "execute",
+    "explain",
+    "load",
+    "methods",
+    "metric",
+    "metrics",
+    "rows",
+    "scorer",
+    "sweep",
+    "write_report",
 ]
 
+if not TYPE_CHECKING:  # type checkers see the imports above alone, and so report misspelled names
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'unweave' has no attribute {name!r}")
-    home = _HOME[name]
-    if not home:
-        return import_module(f".{name}", __name__)
-    value = getattr(import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"unweave.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module 'unweave' has no attribute {name!r}")
+        value = getattr(import_module(f"unweave.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

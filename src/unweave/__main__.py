@@ -1,5 +1,5 @@
 """`python -m unweave` is the command `unweave`."""
 
-from .cli import main
+from unweave.cli.main import main
 
 main()

@@ -5,43 +5,46 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
 
-from . import datasets as _datasets
-from . import methods as _methods
-from . import metrics as _metrics
-from .dataset import Dataset
-from .discovery import contents
-from .errors import InputError, kebab, unknown
-from .files import OwnData
-from .method import Method, read_config
-from .scoring import Metric, Scorer, variants
+from unweave import datasets as _datasets
+from unweave import methods as _methods
+from unweave import metrics as _metrics
+from unweave.data.dataset import Dataset
+from unweave.data.readers.tables import OwnData
+from unweave.methods.base import Method, read_config
+from unweave.metrics.contract import Metric, Scorer, variants
+from unweave.utils.errors import InputError, kebab, unknown
 
 
 @cache
 def methods() -> dict[str, type[Method]]:
     """Every method by its catalog name."""
-    found = contents(_methods.__name__, lambda o: isinstance(o, type) and issubclass(o, Method))
-    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
+    return dict(sorted((cls.name, cls) for cls in _public(_methods, lambda thing: isinstance(thing, type))))
 
 
 @cache
 def datasets() -> dict[str, type[Dataset]]:
     """Every dataset by its catalog name."""
-    found = contents(_datasets.__name__, lambda o: isinstance(o, type) and issubclass(o, Dataset))
-    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
+    return dict(sorted((cls.name, cls) for cls in _public(_datasets, lambda thing: isinstance(thing, type))))
 
 
 @cache
 def metrics() -> dict[str, Metric]:
     """Every metric by its catalog name."""
-    found = contents(_metrics.__name__, lambda o: hasattr(o, "facts"))
-    return dict(sorted((kebab(name), thing) for name, thing in found.items()))
+    return dict(sorted((kebab(f.__name__), f) for f in _public(_metrics, lambda thing: hasattr(thing, "facts"))))
+
+
+def _public(package: ModuleType, keep: Callable[[Any], bool]) -> list[Any]:
+    """The exports of a package that are kept."""
+    return [thing for name in package.__all__ if keep(thing := getattr(package, name))]
 
 
 def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
@@ -54,9 +57,13 @@ def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
     if ":" in name:
         return _own(noun, name)
     known = kind()
-    if kebab(name) not in known:
+    if kebab(name) in known:
+        return known[kebab(name)]
+    renamed = next((cls for cls in known.values() if kebab(name) in getattr(cls, "aliases", ())), None)
+    if renamed is None:
         raise unknown(noun, name, known, hint=f"; your own: mine.py:My{noun.capitalize()}")
-    return known[kebab(name)]
+    warnings.warn(f"{noun} {name!r} is now called {renamed.name!r}", FutureWarning, stacklevel=2)
+    return renamed
 
 
 def find_metrics(names: Iterable[str], *, every: bool = False) -> dict[str, Metric]:
@@ -121,10 +128,11 @@ def load(folder: str | Path) -> Method:
     """A saved method or the method of a run. Only classes of the catalog are looked for, and no code is executed."""
     config = read_config(Path(folder))
     name = str(config["method"])
-    if config["source"] is not None or name not in methods():
+    cls = next((cls for cls in methods().values() if name in (cls.name, *cls.aliases)), None)
+    if config["source"] is not None or cls is None:
         own = f"{folder} holds a {name!r} that is not of the catalog. If the class is yours, import it and call its"
         raise InputError(f"{own} .load({str(folder)!r}), or `unweave draw` with --method mine.py:MyMethod")
-    return methods()[name].load(folder)
+    return cls.load(folder)
 
 
 def _own(noun: str, name: str) -> Any:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 import torch
 
-from ..data import Factor, FactorData, Table
-from ..dataset import Dataset
-from ..errors import InputError, kebab
-from ..originals import cache_folder
-from ..storage import whole_file
+from unweave.data.core import Factor, FactorData, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import cache_folder
+from unweave.utils.errors import InputError
+from unweave.utils.storage import whole_file
 
 Notify = Callable[[str], None]
 
@@ -52,7 +52,7 @@ class KeptImages(Dataset):
     def path(self) -> Path:
         """Where the images are kept: every recipe, and every version of the scene, has a file of its own."""
         text = json.dumps(self.recipe(), sort_keys=True)
-        folder = cache_folder() / kebab(type(self).__name__)
+        folder = cache_folder() / self.name
         return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
     @final

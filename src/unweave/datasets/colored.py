@@ -10,13 +10,13 @@ from typing import Literal, final
 import torch
 from torch import Generator, Tensor
 
-from ..augment import affine, warp
-from ..data import Factor, FactorData, Table
-from ..dataset import Dataset
-from ..errors import InputError
-from ..originals import Original
-from .digits import MNIST
-from .shapes3d import HUES
+from unweave.data.augment import affine, warp
+from unweave.data.core import Factor, FactorData, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.datasets.digits import MNIST
+from unweave.datasets.shapes3d import HUES
+from unweave.utils.errors import InputError
 
 # Swap+contrast does not name its colours. Ours: six pure hues for digits, and the six hues between them, darker, for
 # backgrounds, three of these for training and three for the test. How dark decides how hard the test is: at 0.45 a
@@ -115,6 +115,7 @@ class PaintedMNIST(Dataset):
 class ColoredMNIST(PaintedMNIST):
     """Coloured digits, in the forms of two papers: ten colours, or six colours on changing backgrounds."""
 
+    name = "colored-mnist"
     paper = "Disentanglement by intervention (Appendix B); swap and contrast (Sec. 4.1)"
 
     form: Literal["ten-colors", "backgrounds"] = "ten-colors"
@@ -143,6 +144,7 @@ class ColoredMNIST(PaintedMNIST):
 class RotationColoredMNIST(PaintedMNIST):
     """Coloured digits on backgrounds, turned by 0, +-22.5, +-45 degrees to train, by 0, +-65, +-75 to test."""
 
+    name = "rotation-colored-mnist"
     paper = "Swap and contrast (Sec. 4.1)"
 
     def load(self) -> FactorData:

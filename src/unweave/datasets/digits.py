@@ -11,10 +11,10 @@ from typing import ClassVar, Literal, final
 import numpy as np
 import torch
 
-from ..data import Factor, FactorData, Table
-from ..dataset import Dataset
-from ..errors import InputError, plural
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.utils.errors import InputError, plural
 
 
 class _IDXImages(Dataset):
@@ -42,6 +42,7 @@ class _IDXImages(Dataset):
 class MNIST(_IDXImages):
     """MNIST: 60,000 handwritten digits to train, 10,000 to test, 28 x 28."""
 
+    name = "mnist"
     paper = "LeCun, Bottou, Bengio and Haffner (1998)"
     page = "yann.lecun.com/exdb/mnist"
     licence = "CC BY-SA 3.0"
@@ -60,6 +61,7 @@ class MNIST(_IDXImages):
 class EMNIST(_IDXImages):
     """EMNIST, digits split: 240,000 handwritten digits to train, 40,000 to test, 28 x 28."""
 
+    name = "emnist"
     paper = "Cohen, Afshar, Tapson and van Schaik (2017)"
     page = "nist.gov/itl/products-and-services/emnist-dataset (gzip.zip, unpacked)"
     licence = "free to use, NIST"
@@ -79,6 +81,7 @@ class EMNIST(_IDXImages):
 class FashionMNIST(_IDXImages):
     """Fashion-MNIST: 60,000 pieces of clothing to train, 10,000 to test, 28 x 28, ten kinds."""
 
+    name = "fashion-mnist"
     paper = "Xiao, Rasul and Vollgraf (2017)"
     page = "github.com/zalandoresearch/fashion-mnist"
     licence = "MIT"

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..data import Factor, FactorData, Factorial, Mixing
-from ..dataset import Dataset
-from ..errors import InputError
-from ..files import load_array
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Factorial, Mixing
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.readers.tables import load_array
+from unweave.utils.errors import InputError
 
 SHAPES = ("square", "ellipse", "heart")
 SIZE = 64  # pixels
@@ -36,6 +36,7 @@ class DSprites(Dataset):
     Note that orientation 0 and 39 are the same angle, in the original too.
     """
 
+    name = "dsprites"
     paper = "Matthey, Higgins, Hassabis and Lerchner (2017)"
     page = "github.com/google-deepmind/dsprites-dataset"
     licence = "Apache-2.0"
@@ -146,6 +147,7 @@ def cross(polygon: Tensor, lines: Tensor) -> Tensor:
 class ContinuousSprites(Dataset):
     """The shapes of dSprites at any scale, angle and position, with smooth edges: all factors real-valued, uniform."""
 
+    name = "continuous-sprites"
     paper = "after Matthey, Higgins, Hassabis and Lerchner (2017)"
 
     shape: Literal["square", "ellipse", "heart"] = "heart"

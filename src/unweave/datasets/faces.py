@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..data import Factor, FactorData, Mixing, Table
-from ..dataset import Dataset
-from ..errors import InputError
-from ..files import decode_image
-from ..originals import Original
-from ._kept import KeptImages, Notify
-from .generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
+from unweave.data.core import Factor, FactorData, Mixing, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.readers.tables import decode_image
+from unweave.datasets._kept import KeptImages, Notify
+from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
+from unweave.utils.errors import InputError
 
 SHA256 = {
     "01": "4b92e5f93a8ec3ee9c5fbd0de2ff60ccc16f9a863ebfefcc6f7bc7831573f63b",
@@ -77,6 +77,7 @@ class GeneratedFaces(KeptImages):
     Two or more directions, for all layers or for some (from coarse: pose and shape, to fine: colours).
     """
 
+    name = "generated-faces"
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
 
     directions: tuple[int, ...] = (0, 1)
@@ -125,6 +126,7 @@ class GeneratedFaces(KeptImages):
 class Faces(Dataset):
     """3,000 faces of a StyleGAN, 64 x 64: two principal directions of its latent space, uniform coefficients."""
 
+    name = "faces"
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
     page = "(packed by this project; the dataset generated-faces makes others)"
     licence = "research use only"

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from scipy.io import loadmat
 
-from ..data import Factor, FactorData, Table
-from ..dataset import Dataset
-from ..errors import InputError
-from ..files import decode_image
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.readers.tables import decode_image
+from unweave.utils.errors import InputError
 
 ADDRESS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102"
 SPLITS = {"train": "trnid", "valid": "valid", "test": "tstid"}
@@ -31,6 +31,7 @@ PACKED = Original(
 class Flowers102(Dataset):
     """Oxford Flowers 102 (Nilsback and Zisserman, 2008): 8,189 photographs of 102 kinds, cropped to 64 x 64."""
 
+    name = "flowers102"
     paper = "Nilsback and Zisserman (2008)"
     page = "robots.ox.ac.uk/~vgg/data/flowers/102"
     licence = "research use"

@@ -20,8 +20,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import InputError, plural
-from ..originals import MissingData, Original
+from unweave.data.downloads import MissingData, Original
+from unweave.utils.errors import InputError, plural
 
 PACKAGE = "random_face"  # random-face 2021.7.21.1
 FILES = (

@@ -7,16 +7,17 @@ from typing import Literal, final
 import torch
 from torch import Generator, Tensor
 
-from ..data import Factor, FactorData, Mixing
-from ..dataset import Dataset
-from ..errors import InputError
-from ..nn.coupling import Flow, vector_flow
+from unweave.data.core import Factor, FactorData, Mixing
+from unweave.data.dataset import Dataset
+from unweave.nn.coupling import Flow, vector_flow
+from unweave.utils.errors import InputError
 
 
 @final
 class GaussianMixture(Dataset):
     """Two informative and some noise dimensions, mixed nonlinearly; the cluster is the label (GIN, Sec. 4.3)."""
 
+    name = "gaussian-mixture"
     paper = "Sorrenson, Rother and Koethe (2020), Sec. 4.3"
 
     points: int = 10_000

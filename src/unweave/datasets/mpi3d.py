@@ -7,11 +7,11 @@ from typing import Literal, final
 import numpy as np
 import torch
 
-from ..data import Factor, FactorData, Grid
-from ..dataset import Dataset
-from ..errors import InputError
-from ..files import load_array
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Grid
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.readers.tables import load_array
+from unweave.utils.errors import InputError
 
 ADDRESS = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"
 MD5 = {
@@ -34,6 +34,7 @@ FACTORS = (
 class MPI3D(Dataset):
     """MPI3D (Gondal et al., 2019): 1,036,800 images of 64 x 64, seven factors; needs 12.7 GB of memory."""
 
+    name = "mpi3d"
     paper = "Gondal et al. (2019)"
     page = "github.com/rr-learning/disentanglement_dataset"
     licence = "CC BY 4.0"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, final
 
-from ..data import FactorData
-from ..dataset import Dataset
-from ..errors import InputError
-from ..originals import Original
-from ..supervision import correlated_split
-from .colored import ColoredMNIST
-from .dsprites import DSprites
-from .shapes3d import Shapes3D
+from unweave.data.core import FactorData
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.supervision import correlated_split
+from unweave.datasets.colored import ColoredMNIST
+from unweave.datasets.dsprites import DSprites
+from unweave.datasets.shapes3d import Shapes3D
+from unweave.utils.errors import InputError
 
 TIED = {"dsprites": ("x", "scale"), "shapes3d": ("floor", "wall")}  # colored-mnist ties color to label itself
 
@@ -21,6 +21,7 @@ TIED = {"dsprites": ("x", "scale"), "shapes3d": ("floor", "wall")}  # colored-mn
 class Resampled(Dataset):
     """dSprites, 3DShapes or coloured digits with two correlated factors; scores are of held-out, independent ones."""
 
+    name = "resampled"
     paper = "Disentanglement by intervention (Sec. 5.1 and Appendix B)"
 
     of: Literal["dsprites", "shapes3d", "colored-mnist"] = "dsprites"

@@ -10,12 +10,12 @@ from typing import Any, final
 
 import numpy as np
 
-from ..data import Factor
-from ..errors import InputError, plural
-from ..originals import MissingData
-from ._kept import KeptImages, Notify
-from .mpi3d import FACTORS
-from .shapes3d import HUES
+from unweave.data.core import Factor
+from unweave.data.downloads import MissingData
+from unweave.datasets._kept import KeptImages, Notify
+from unweave.datasets.mpi3d import FACTORS
+from unweave.datasets.shapes3d import HUES
+from unweave.utils.errors import InputError, plural
 
 Colour = Sequence[float]
 
@@ -321,6 +321,7 @@ class MPI3DLike(KeptImages):
     from one graphics library to another.
     """
 
+    name = "mpi3d-like"
     paper = "after Gondal et al. (2019)"
     version = 1
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import Factor, FactorData, Factorial, Grid
-from ..dataset import Dataset
-from ..errors import InputError
-from ..files import load_array
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Factorial, Grid
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.data.readers.tables import load_array
+from unweave.utils.errors import InputError
 
 FACTORS = (
     Factor("floor", 10, "nominal"),
@@ -39,6 +39,7 @@ class Shapes3D(Dataset):
     times its colour; 480 geometries (scale, shape, orientation) make all of them.
     """
 
+    name = "shapes3d"
     paper = "Burgess and Kim (2018)"
     page = "github.com/google-deepmind/3d-shapes"
     licence = "Apache-2.0"

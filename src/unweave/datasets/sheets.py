@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..data import Factor, FactorData, Mixing
-from ..dataset import Dataset
-from ..errors import InputError
+from unweave.data.core import Factor, FactorData, Mixing
+from unweave.data.dataset import Dataset
+from unweave.utils.errors import InputError
 
 TURNS = (1.5 * pi, 4.5 * pi)  # of the roll, as angles
 HEIGHT = 30.0
@@ -23,6 +23,7 @@ HEIGHT = 30.0
 class FlatSheet(Dataset):
     """Factors that are uniform on [0, 1], each along one turn of a helix of its own: curved, and exactly isometric."""
 
+    name = "flat-sheet"
     paper = "Horan, Richardson and Weiss (2021), the assumption of local isometry"
 
     dimensions: int = 2
@@ -58,6 +59,7 @@ class FlatSheet(Dataset):
 class SwissRoll(Dataset):
     """The Swiss roll, a turn and a half, uniform along its length and its height: two factors in three dimensions."""
 
+    name = "swiss-roll"
     paper = "Tenenbaum, de Silva and Langford (2000); coordinates as in Donoho and Grimes (2003)"
 
     points: int = 3_000

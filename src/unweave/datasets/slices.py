@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ..data import Factor, FactorData, Factorial, Table
-from ..dataset import Dataset
-from ..errors import InputError
-from .dsprites import DSprites
-from .shapes3d import Shapes3D
+from unweave.data.core import Factor, FactorData, Factorial, Table
+from unweave.data.dataset import Dataset
+from unweave.datasets.dsprites import DSprites
+from unweave.datasets.shapes3d import Shapes3D
+from unweave.utils.errors import InputError
 
 ARC = 6  # of ten hues: an open arc, whose ends do not meet, has an order
 
@@ -19,6 +19,7 @@ ARC = 6  # of ten hues: an open arc, whose ends do not meet, has an order
 class Slice(Dataset):
     """Images of dSprites or 3DShapes in which two to four factors vary, as the manifolds of Horan et al. need them."""
 
+    name = "slice"
     paper = "Horan, Richardson and Weiss (2021), Sec. 3: dSprites-like manifolds are locally isometric"
 
     of: Literal["dsprites", "shapes3d"] = "dsprites"

@@ -8,9 +8,9 @@ from typing import final
 import torch
 from torch import Generator, Tensor
 
-from ..data import Factor, FactorData, Mixing
-from ..dataset import Dataset
-from ..errors import InputError
+from unweave.data.core import Factor, FactorData, Mixing
+from unweave.data.dataset import Dataset
+from unweave.utils.errors import InputError
 
 PAPER = "Horan, Richardson and Weiss (2021), Sec. 4"
 
@@ -19,6 +19,7 @@ PAPER = "Horan, Richardson and Weiss (2021), Sec. 4"
 class SquaresXY(Dataset):
     """A white square on black, moved in x and y, both uniform: locally isometric to its position."""
 
+    name = "squares-xy"
     paper = PAPER
 
     points: int = 3_000
@@ -53,6 +54,7 @@ class SquaresXY(Dataset):
 class SquaresXC(Dataset):
     """A coloured square on black, moved along the diagonal; position and colour are uniform."""
 
+    name = "squares-xc"
     paper = PAPER
 
     points: int = 3_000

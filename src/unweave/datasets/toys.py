@@ -14,10 +14,10 @@ import torch
 from scipy.io import loadmat
 from torch.nn import functional as F
 
-from ..data import Factor, FactorData, Grid, Table
-from ..dataset import Dataset
-from ..errors import InputError
-from ..originals import Original
+from unweave.data.core import Factor, FactorData, Grid, Table
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.utils.errors import InputError
 
 NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"
 NORB_PARTS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
@@ -39,6 +39,7 @@ NORB_MD5 = {
 class SmallNORB(Dataset):
     """SmallNORB (LeCun et al., 2004): 24,300 grey photographs of 50 toys, by elevation, azimuth and lighting."""
 
+    name = "small-norb"
     paper = "LeCun, Huang and Bottou (2004)"
     page = "cs.nyu.edu/~ylclab/data/norb-v1.0-small"
     licence = "research use"
@@ -79,6 +80,7 @@ class SmallNORB(Dataset):
 class Cars3D(Dataset):
     """Cars3D (Reed et al., 2015): 183 car models from 4 elevations and 24 azimuths, 17,568 images."""
 
+    name = "cars3d"
     paper = "Reed, Zhang, Zhang and Lee (2015)"
     page = "scottreed.info (nips2015-analogy-data.tar.gz)"
     licence = "research use"

@@ -7,13 +7,13 @@ from typing import Literal, final
 
 import torch
 
-from ..data import FactorData, Factorial, Subset
-from ..dataset import Dataset
-from ..errors import InputError
-from ..originals import Original
-from .colored import ColoredMNIST, RotationColoredMNIST
-from .mpi3d import MPI3D
-from .shapes3d import Shapes3D
+from unweave.data.core import FactorData, Factorial, Subset
+from unweave.data.dataset import Dataset
+from unweave.data.downloads import Original
+from unweave.datasets.colored import ColoredMNIST, RotationColoredMNIST
+from unweave.datasets.mpi3d import MPI3D
+from unweave.datasets.shapes3d import Shapes3D
+from unweave.utils.errors import InputError
 
 NEW = {"shapes3d": "object", "mpi3d": "color"}  # the factor of which half of the values are kept for the test
 
@@ -22,6 +22,7 @@ NEW = {"shapes3d": "object", "mpi3d": "color"}  # the factor of which half of th
 class Unseen(Dataset):
     """Digits, 3DShapes or MPI3D (real) without some nuisances; scores are of observations that have these."""
 
+    name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import InputError
-from ..neural import Neural
-from ..nn.conv import conv_decoder, conv_encoder
-from ..nn.mlp import mlp
+from unweave.methods.neural import Neural
+from unweave.nn.conv import conv_decoder, conv_encoder
+from unweave.nn.mlp import mlp
+from unweave.utils.errors import InputError
 
 
 class Coder(nn.Module):

@@ -8,11 +8,11 @@ from typing import Any, Literal, final
 import torch
 from torch import Generator, Tensor, nn
 
-from ..data import FactorData
-from ..neural import Lane
-from ..supervision import Plan
-from ._autoencoding import Autoencoding
-from .hessian import HessianICA
+from unweave.data.core import FactorData
+from unweave.data.supervision import Plan
+from unweave.methods._autoencoding import Autoencoding
+from unweave.methods.neural import Lane
+from unweave.methods.spectral.hessian import HessianICA
 
 # "4 conv+relu layers with stride=2 and one fully-connected layer" (Horan et al., 2021, Sec. 4), of the widths that the
 # code of Jing et al. (2020) has for images of shapes; squared errors.
@@ -49,6 +49,7 @@ class Deterministic(Autoencoding):
 class Autoencoder(Deterministic):
     """Plain autoencoder: reconstructs through a bottleneck, and asks nothing of the codes."""
 
+    name = "autoencoder"
     paper = "Hinton and Salakhutdinov (2006)"
 
     def code(self, net: Any, x: Tensor) -> Tensor:
@@ -59,6 +60,7 @@ class Autoencoder(Deterministic):
 class IRMAE(Deterministic):
     """Rank-minimizing autoencoder: linear layers before the codes, which gradient descent keeps low in rank."""
 
+    name = "irmae"
     paper = "Jing, Zbontar and LeCun (2020), Sec. 3"
 
     linear: int = 4
@@ -78,6 +80,7 @@ class IRMAE(Deterministic):
 class HessianAutoencoder(Deterministic):
     """Hessian autoencoder: learns the codes of HLLE+ICA, and to decode them; no supervision."""
 
+    name = "hessian-autoencoder"
     paper = "Horan, Richardson and Weiss (2021), Eq. 1"
 
     n_neighbors: int | Literal["auto"] = "auto"

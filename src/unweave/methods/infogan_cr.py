@@ -8,14 +8,14 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..data import FactorData
-from ..errors import InputError
-from ..functional import frozen
-from ..neural import Lane
-from ..nn.batch import BatchNormed
-from ..nn.spectral import spectrally
-from ..optimiser import Adam
-from ._autoencoding import Autoencoding
+from unweave.data.core import FactorData
+from unweave.methods._autoencoding import Autoencoding
+from unweave.methods.neural import Lane
+from unweave.nn.batch_norm import BatchNormed
+from unweave.nn.functional import frozen
+from unweave.nn.spectral_norm import spectrally
+from unweave.training.adam import Adam
+from unweave.utils.errors import InputError
 
 BETAS = (0.5, 0.999)
 SLOPE = 0.2  # of the judges' activations below zero
@@ -38,6 +38,8 @@ class GAN(nn.Module):
 class InfoGANCR(Autoencoding):
     """InfoGAN-CR: no labels; codes are read off generated images, and a pair of images tells which code it shares."""
 
+    name = "infogan-cr"
+    aliases = ("info-gancr",)
     paper = "Lin, Thekumparampil, Fanti and Oh (2020), Eqs. 2 to 4 and Sec. 3.1"
 
     latent_dim: int = 5

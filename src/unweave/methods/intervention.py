@@ -10,14 +10,14 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call, grad
 from torch.nn import functional as F
 
-from ..data import FactorData
-from ..errors import InputError
-from ..functional import frozen, leaking
-from ..neural import Lane
-from ..optimiser import Adam, clipped
-from ..supervision import Plan
-from ._autoencoding import Autoencoding
-from ._vae import weighed
+from unweave.data.core import FactorData
+from unweave.data.supervision import Plan
+from unweave.methods._autoencoding import Autoencoding
+from unweave.methods.neural import Lane
+from unweave.methods.vae.base import weighed
+from unweave.nn.functional import frozen, leaking
+from unweave.training.adam import Adam, clipped
+from unweave.utils.errors import InputError
 
 RIDGE = 0.01  # strength of a linear translator's regularisation, in mean squares of an image's deviation
 EDGE = 1e-3  # what it makes is cut to probabilities, by so much away from 0 and 1
@@ -28,6 +28,7 @@ STEEPEST = 100.0  # norm to which the translator's gradients are cut, nats per i
 class InterventionAutoencoder(Autoencoding):
     """Intervention autoencoder: no labels; features keep their meaning when one comes from another observation."""
 
+    name = "intervention-autoencoder"
     paper = "Unsupervised disentanglement learning by intervention (2021), Eq. 3 and Algorithm 1"
 
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]

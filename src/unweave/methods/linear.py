@@ -11,9 +11,9 @@ from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 from torch import Generator, Tensor
 
-from ..data import FactorData
-from ..errors import InputError
-from ..method import Method
+from unweave.data.core import FactorData
+from unweave.methods.base import Method
+from unweave.utils.errors import InputError
 
 RESTARTS = 5  # of FastICA, from other starts, where it does not converge
 
@@ -22,6 +22,7 @@ RESTARTS = 5  # of FastICA, from other starts, where it does not converge
 class PCA(Method):
     """Principal components: directions of largest variance, uncorrelated but not independent."""
 
+    name = "pca"
     paper = "Pearson (1901)"
 
     samples: int = 10_000
@@ -42,6 +43,7 @@ class PCA(Method):
 class LinearICA(Method):
     """Independent components of the principal components (FastICA): recovers factors that were mixed linearly."""
 
+    name = "linear-ica"
     paper = "Hyvarinen and Oja (2000)"
 
     samples: int = 10_000

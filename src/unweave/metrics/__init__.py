@@ -1,93 +1,43 @@
-"""One file per metric: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch."""
+"""Metrics: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch; one file each."""
 
-import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from unweave.metrics.accuracy import average_accuracy, worst_group_accuracy
+from unweave.metrics.beta_vae_score import beta_vae_score
+from unweave.metrics.dci import dci
+from unweave.metrics.explicitness import explicitness
+from unweave.metrics.factor_vae_score import factor_vae_score
+from unweave.metrics.infomec import infomec
+from unweave.metrics.irs import irs
+from unweave.metrics.local_isometry import local_isometry
+from unweave.metrics.mcc import mcc
+from unweave.metrics.mig import mig
+from unweave.metrics.modularity import modularity
+from unweave.metrics.probe import nuisance_probe
+from unweave.metrics.sap import sap
+from unweave.metrics.scores import prepared, score_all, score_many
+from unweave.metrics.selection import model_centrality, udr
+from unweave.metrics.translation import translation_difficulty
+from unweave.metrics.unsupervised import unsupervised
 
-import numpy as np
-import pandas as pd
-from sklearn.utils.parallel import Parallel, delayed
-
-from ..discovery import contents
-from ..errors import InputError
-from ..scoring import Metric, as_matrix, column, numbers, same_rows, scored, variants
-from ._tables import Known, known
-
-globals().update(contents(__name__, lambda o: hasattr(o, "facts")))
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-
-def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> Known:
-    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array.
-
-    `discrete` says which of them are; where it says None, those with at most 100 whole values.
-    """
-    if isinstance(factors, Known):
-        return factors
-    return Known(known(factors, np.zeros((len(factors), 1)))[0].c, discrete)
-
-
-def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
-    """Every score that needs factors, one row each: value, best, and on request the chance level and an interval.
-
-    A score that cannot be had of these data is left out, with a warning that says why. Variants go by their names,
-    `sap[svm]`, `sap[r2]`; slow ones (`dci[gbt]`) are left out. The chance level is the score of the same codes,
-    shuffled; the interval holds 95 % of `bootstrap` resamples.
-    """
-    truth = prepared(factors)
-    found: dict[str, dict[str, float]] = {}
-    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
-    for name, scorer in _scorers().items():
-        with _told(name):
-            found |= scored(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
-    return pd.DataFrame(found).T
-
-
-def score_many(
-    factors: Any, codes: Mapping[str, Any], *, metrics: Mapping[str, Metric] | None = None, n_jobs: int | None = None
-) -> pd.DataFrame:
-    """Many codes of the same observations, one row each, one column per score; what the factors decide is done once.
-
-    `n_jobs` processes share the work, as in scikit-learn: -1 for all cores.
-    """
-    truth, scorers, every = prepared(factors), dict(metrics or _scorers()), list(codes.values())
-    wanted = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
-    share = -(-len(every) // max(1, wanted)) or 1
-    # One task for each process, so that each works out only once what the factors decide.
-    parts = [every[start : start + share] for start in range(0, len(every), share)]
-    rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(scorers, truth, part) for part in parts)
-    return pd.DataFrame([row for part in rows for row in part], index=list(codes))
-
-
-def _rows(scorers: Mapping[str, Metric], truth: Known, codes: Sequence[Any]) -> list[dict[str, float]]:
-    return [_row(scorers, truth, z) for z in codes]
-
-
-def _row(scorers: Mapping[str, Metric], truth: Known, codes: Any) -> dict[str, float]:
-    row: dict[str, float] = {}
-    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
-    for name, scorer in scorers.items():
-        with _told(name):
-            row |= {column(name, part): v for part, v in numbers(scorer(truth, codes)).items()}
-    return row
-
-
-@contextmanager
-def _told(name: str) -> Iterator[None]:
-    """A score that cannot be had must not cost the others."""
-    try:
-        yield
-    except InputError as error:
-        warnings.warn(f"{name} was not computed: {error}", stacklevel=4)
-
-
-def _scorers() -> dict[str, Metric]:
-    """Every metric that compares codes with factors, in all variants but the slow ones."""
-    found = sorted(contents(__name__, lambda o: hasattr(o, "facts")).items())
-    usable = [scorer for _, scorer in found if scorer.facts.truth == "factors"]
-    return {name: variant for scorer in usable for name, variant in variants(scorer, every=True).items()}
+__all__ = [
+    "average_accuracy",
+    "beta_vae_score",
+    "dci",
+    "explicitness",
+    "factor_vae_score",
+    "infomec",
+    "irs",
+    "local_isometry",
+    "mcc",
+    "mig",
+    "model_centrality",
+    "modularity",
+    "nuisance_probe",
+    "prepared",
+    "sap",
+    "score_all",
+    "score_many",
+    "translation_difficulty",
+    "udr",
+    "unsupervised",
+    "worst_group_accuracy",
+]

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..data import FactorData, Listed
-from ..errors import InputError
-from ._tables import ENOUGH, alive, classes
+from unweave.data.core import FactorData, Listed
+from unweave.metrics.factors import ENOUGH, alive, classes
+from unweave.utils.errors import InputError
 
 CHUNK = 4_096  # images that are rendered and encoded at a time
 

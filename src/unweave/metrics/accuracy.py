@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, plural
-from ..scoring import metric
+from unweave.metrics.contract import metric
+from unweave.utils.errors import InputError, plural
 
 
 @metric(paper="Sagawa, Koh, Hashimoto and Liang (2020), Sec. 2", truth="labels")

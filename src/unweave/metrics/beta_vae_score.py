@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from ..data import FactorData
-from ..errors import InputError
-from ..scoring import metric
-from ._fixed import shared
-from ._tables import alive, known
-from .factor_vae_score import large_groups
+from unweave.data.core import FactorData
+from unweave.metrics._fixed import shared
+from unweave.metrics.contract import metric
+from unweave.metrics.factor_vae_score import large_groups
+from unweave.metrics.factors import alive, known
+from unweave.utils.errors import InputError
 
 
 @metric(paper="Higgins et al. (2017), Sec. 3", worst=None)

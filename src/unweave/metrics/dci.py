@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
 
-from ..errors import InputError, plural
-from ..scoring import metric
-from ._tables import Known, alive, check_trainable, in_groups, known, train_and_test
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import Known, alive, check_trainable, in_groups, known, train_and_test
+from unweave.utils.errors import InputError, plural
 
 Estimator = Literal["trees", "rf", "lasso", "gbt"]
 Depth = int | Sequence[int] | Literal["cv"] | None

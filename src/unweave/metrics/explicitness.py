@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from ..scoring import metric
-from ._tables import check_trainable, known, train_and_test
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import check_trainable, known, train_and_test
 
 
 @metric(paper="Ridgeway and Mozer (2018), Sec. 3", worst=0.5)

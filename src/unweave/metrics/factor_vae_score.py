@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data import FactorData
-from ..errors import InputError
-from ..scoring import metric
-from ._fixed import shared
-from ._tables import ENOUGH, Known, alive, known
+from unweave.data.core import FactorData
+from unweave.metrics._fixed import shared
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import ENOUGH, Known, alive, known
+from unweave.utils.errors import InputError
 
 
 class FactorVAEScore(NamedTuple):

@@ -12,9 +12,9 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 
-from ..errors import InputError
-from ..scoring import metric
-from ._tables import Known, alive, known
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import Known, alive, known
+from unweave.utils.errors import InputError
 
 
 class InfoMEC(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..scoring import metric
-from ._tables import alive, known
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import alive, known
+from unweave.utils.errors import InputError
 
 
 @metric(

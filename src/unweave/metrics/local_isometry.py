@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
-from ..scoring import checked, metric
-from ..spectral.isometry import CLOSEST, closest_pairs, isometry, rescaled
+from unweave.methods.spectral.isometry import CLOSEST, closest_pairs, isometry, rescaled
+from unweave.metrics.contract import checked, metric
+from unweave.utils.errors import InputError
 
 
 class NearPairs(NamedTuple):

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from ..errors import InputError
-from ..scoring import metric
-from ._tables import known
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import known
+from unweave.utils.errors import InputError
 
 
 @metric(

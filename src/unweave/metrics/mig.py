@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..scoring import metric
-from ._tables import BINS, information, known
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import BINS, information, known
 
 
 @metric(paper="Chen, Li, Grosse and Duvenaud (2018), Eq. 6")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..scoring import metric
-from ._tables import BINS, information, known
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import BINS, information, known
+from unweave.utils.errors import InputError
 
 
 @metric(paper="Ridgeway and Mozer (2018), Sec. 3")

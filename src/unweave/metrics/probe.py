@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from ..scoring import metric
-from ._tables import check_trainable, known, train_and_test
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import check_trainable, known, train_and_test
 
 # An attacker who gives up early finds less than there is, and so does one who learns by heart: go on for as long as it
 # helps on a tenth of the rows.

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from ..errors import InputError, plural
-from ..scoring import metric
-from ._tables import alive, check_trainable, in_groups, known, train_and_test
-from .mcc import correlations
+from unweave.metrics.contract import metric
+from unweave.metrics.factors import alive, check_trainable, in_groups, known, train_and_test
+from unweave.metrics.mcc import correlations
+from unweave.utils.errors import InputError, plural
 
 Predictor = Literal["svm", "logistic", "r2"]
 

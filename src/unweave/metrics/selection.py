@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.linear_model import Lasso
 
-from ..errors import InputError, plural
-from ..scoring import as_matrix, metric
-from ._tables import Known, alive
-from .factor_vae_score import factor_vae_score
-from .mcc import correlations
+from unweave.metrics.contract import as_matrix, metric
+from unweave.metrics.factor_vae_score import factor_vae_score
+from unweave.metrics.factors import Known, alive
+from unweave.metrics.mcc import correlations
+from unweave.utils.errors import InputError, plural
 
 
 @metric(paper="Duan et al. (2020), Eq. 3", truth="runs")

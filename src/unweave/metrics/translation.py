@@ -12,11 +12,11 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import InputError, plural
-from ..nn.conv import conv_decoder, conv_encoder
-from ..nn.mlp import mlp
-from ..scoring import as_matrix, metric
-from ._tables import alive, in_groups
+from unweave.metrics.contract import as_matrix, metric
+from unweave.metrics.factors import alive, in_groups
+from unweave.nn.conv import conv_decoder, conv_encoder
+from unweave.nn.mlp import mlp
+from unweave.utils.errors import InputError, plural
 
 EDGE = 1e-4  # probabilities are kept this far from 0 and 1
 UNSEEN = 1e-4  # a change of less than this share of what images hold is none

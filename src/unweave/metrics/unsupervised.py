@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
-from ..scoring import as_matrix, metric
-from ._tables import BINS, alive, histogram, mutual_information
+from unweave.metrics.contract import as_matrix, metric
+from unweave.metrics.factors import BINS, alive, histogram, mutual_information
+from unweave.utils.errors import InputError
 
 
 class Unsupervised(NamedTuple):

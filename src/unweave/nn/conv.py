@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from ..errors import InputError
+from unweave.utils.errors import InputError
 
 SMALLEST = 4  # an image is not halved below this side
 LIKELY_SIDE = 16  # of images; so many channels are fewer

@@ -10,8 +10,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import InputError
-from .mlp import mlp
+from unweave.nn.mlp import mlp
+from unweave.utils.errors import InputError
 
 Clamp = Literal["soft", "steep"]
 Volume = Literal["free", "last", "mean"]

@@ -1,0 +1,1 @@
+"""What data are: named factors, samplers, readers, supervision."""

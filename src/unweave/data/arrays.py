@@ -1,0 +1,81 @@
+"""What users have, as data: arrays, tables with named columns, and their labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.data.core import Factor, FactorData, Kind, Paired, Table
+from unweave.utils.errors import InputError
+from unweave.utils.validation import as_array, as_classes, check_finite
+
+
+def as_data(X: Any, y: Any = None) -> FactorData:
+    """What users have, as `FactorData`: an array becomes a `Table`, the columns of y (n,) or (n, k) its factors.
+
+    Whole numbers and text in y are classes, floats are real-valued factors; a DataFrame brings its names.
+    """
+    if isinstance(X, FactorData):
+        return X
+    array = as_array(X)
+    if array.ndim < 2:
+        raise InputError(f"data of shape {array.shape}: wanted one row per observation, (n, d) or (n, ..., h, w)")
+    check_finite(array)
+    images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are numbers like others
+    x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
+    coded = [_coded(name, column) for name, column in _columns(y)]
+    c = np.stack([values for values, _ in coded], 1) if coded else np.zeros((len(x), 0))
+    return Table(x, torch.as_tensor(c), [factor for _, factor in coded])
+
+
+def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
+    """Observations in pairs, as data: row i of X and of X2 (n, ...) share all factors but `changed` of them.
+
+    y holds what a pair has in common, its class; `changed` is one number for all pairs, or one for each, (n,).
+    """
+    first, second = as_data(X, None if y is None else as_classes(y)), as_data(X2)
+    try:
+        count = np.atleast_1d(np.asarray(changed))
+    except ValueError:  # lists of unequal lengths
+        count = np.array([np.nan])
+    if not isinstance(first, Table) or not isinstance(second, Table):
+        raise InputError("pairs are made of arrays: data that have factors of their own draw pairs themselves")
+    if len(first) != len(second) or first.shape != second.shape:
+        shapes = f"{tuple(first.x.shape)} and {tuple(second.x.shape)}"
+        raise InputError(f"pairs of unequal length or shape, {shapes}: wanted one observation of each for every pair")
+    if (first.x.dtype == torch.uint8) != (second.x.dtype == torch.uint8):
+        raise InputError(f"pairs of {first.x.dtype} and {second.x.dtype}: bytes run to 255; wanted the same in both")
+    if count.dtype.kind not in "iu" or (count < 1).any() or count.shape not in ((1,), (len(first),)):
+        text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
+        raise InputError(f"{text}: wanted how many factors differ, one whole number or one for each pair")
+    k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
+    return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
+
+
+def _columns(y: Any) -> list[tuple[str, np.ndarray]]:
+    """The columns of labels with their names: a DataFrame's own, or y1, y2, ..."""
+    if y is None:
+        return []
+    if hasattr(y, "columns"):
+        return [(str(name), y[name].to_numpy()) for name in y.columns]
+    array = np.asarray(y)
+    if array.ndim == 1:
+        return [("y", array)]
+    return [(f"y{i + 1}", column) for i, column in enumerate(array.reshape(len(array), -1).T)]
+
+
+def _coded(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
+    """Real values as they are, classes as numbers from zero, in float64, which holds both exactly."""
+    if column.dtype.kind == "O" and all(isinstance(value, float | int) for value in column):
+        column = column.astype(np.float64)
+    if column.dtype.kind == "f":
+        check_finite(column[:, None], [name], what="factor")
+        return column.astype(np.float64), Factor(name)
+    text = column.dtype.kind not in "iub"
+    classes, index = np.unique(column.astype(str) if text else column, return_inverse=True)
+    counted = column.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    values = () if counted else tuple(classes.tolist())
+    kind: Kind = "nominal" if text or column.dtype.kind == "b" else "ordinal"
+    return index.astype(np.float64), Factor(name, len(classes), kind, values=values)

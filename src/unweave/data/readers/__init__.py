@@ -1,0 +1,1 @@
+"""Read a user's own tables, arrays and image folders."""

@@ -1,0 +1,332 @@
+"""What a method may see of the data: plans of points, drawn before any pixel exists."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from unweave.data.augment import COMBINATIONS, KINDS, draw_affine
+from unweave.data.core import FactorData, Factorial, Listed, Paired, Subset, Table
+from unweave.utils.errors import InputError
+
+
+class Plan(NamedTuple):
+    """What a training step will look at."""
+
+    views: dict[str, Tensor]
+    """points to render, (n, p) each"""
+    given: dict[str, Tensor] = {}  # noqa: RUF012 (a NamedTuple's default is never mutated)
+    """passed to the loss as they are, (n, ...) each"""
+
+
+Supervision = Callable[[FactorData, int, Generator], Plan]
+
+
+def single(data: FactorData, n: int, rng: Generator) -> Plan:
+    """Observations alone."""
+    return Plan({"x": data.sample(n, rng)})
+
+
+def label_column(data: FactorData, factor: str | None = None) -> int:
+    """The column of the factor that is the class: the first discrete one unless named."""
+    if factor is None:
+        discrete = [f.name for f in data.factors if f.size is not None]
+        if not discrete:
+            names = ", ".join(f.name for f in data.factors) or "none"
+            text = f"labels are needed, and no factor is discrete (there are: {names})"
+            raise InputError(f"{text}; pass classes as y, or name a column by --data.factors")
+        factor = discrete[0]
+    column = data.column(factor)
+    if data.factors[column].size is None:
+        raise InputError(f"factor {factor!r} is real-valued and cannot be a label; name a discrete one")
+    return column
+
+
+def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = None) -> Plan:
+    """Observations with one discrete factor as their class u, (n,); the first discrete factor unless named."""
+    column = label_column(data, factor)
+    points = data.sample(n, rng)
+    return Plan({"x": points}, {"u": data.labels(points)[:, column].long()})
+
+
+def augmented(
+    data: FactorData, n: int, rng: Generator, *, along: Sequence[str], copies: int = 10, spread: float = 1.0
+) -> Plan:
+    """Each point as a set of `copies`, moved by Gaussian noise along chosen latent dimensions.
+
+    Self-supervised GIN, Sec. 4.2: "adding a standard Gaussian noise to its latent variables along the chosen
+    dimensions". The copies of one point stand together; `origin`, (n * copies,), says which point they came from.
+    """
+    columns = [data.column(name) for name in along]
+    if isinstance(_source(data), Factorial | Table) or any(data.factors[j].size is not None for j in columns):
+        raise InputError("augmentation along factors needs data that can be rendered at any real value of them")
+    points = data.sample(n, rng).repeat_interleave(copies, 0)  # (n * copies, p)
+    moves = torch.randn(len(points), len(columns), generator=rng, device=rng.device)
+    points[:, columns] += spread * moves.to(points)
+    return Plan({"x": points}, {"origin": torch.arange(n, device=rng.device).repeat_interleave(copies)})
+
+
+def transformed(
+    data: FactorData, n: int, rng: Generator, *, kinds: Sequence[str] = KINDS, copies: int | None = None
+) -> Plan:
+    """Each image as a set: itself, and moved, turned, scaled in all combinations of these `kinds`.
+
+    Self-supervised GIN, Sec. 4.3 and Appendix B: three kinds and eight images. More `copies` go through all of them
+    again. The set of one image stands together; `theta`, (n * copies, 2, 3), is to be given to `augment.warp` with the
+    rendered images, `origin`, (n * copies,), says which image they came from.
+    """
+    chosen = [combination for combination in COMBINATIONS if set(combination) <= set(kinds)]
+    count = len(chosen) + 1 if copies is None else copies
+    aspect = data.shape[-1] / data.shape[-2]
+    still = draw_affine(n, rng, ())
+    moved = [draw_affine(n, rng, chosen[i % len(chosen)], aspect=aspect) for i in range(count - 1)]
+    theta = torch.stack([still, *moved], 1)  # (n, copies, 2, 3)
+    points = data.sample(n, rng).repeat_interleave(count, 0)
+    origin = torch.arange(n, device=rng.device).repeat_interleave(count)
+    return Plan({"x": points}, {"theta": theta.flatten(0, 1), "origin": origin})
+
+
+def pairs(
+    data: FactorData,
+    n: int,
+    rng: Generator,
+    *,
+    k: int | tuple[int, int] | Literal["uniform"] = 1,
+    among: Sequence[str] | None = None,
+    redraw: Literal["other", "any"] = "other",
+    alone: Literal["error", "self"] = "error",
+) -> Plan:
+    """Two observations x, x2 that share all but k factors, and how many were changed, `k`, (n,).
+
+    The k factors are a uniformly random subset of those in `among` (all, unless named; leave out the label to pair by
+    label). `redraw="other"` gives each a different value, as swap+contrast does ("randomly change the value of k
+    elements", Sec. 3.2); `redraw="any"` draws from the factor's own distribution, which may hit the old value, as
+    Locatello et al. (2020) do. `k=(1, 3)` draws k from 1, 2, 3 for each pair, `k="uniform"` from 1, ..., (factors - 1);
+    k = 0 gives another observation with the same factors. What is no factor, as the handwriting of a painted digit, is
+    shared too where the data can do that. Of data that are pairs, pairs are drawn as they are.
+
+    A table, and a training set that was split off, may lack combinations. Then a pair whose second half is not there
+    is drawn anew, and at last looked for among all rows, so that pairs follow the rows there are and never reach what
+    was held out; a row without a partner is named in an error, or paired with itself (`alone="self"`). Where factors
+    were correlated, x follows the joint distribution; x2 need not, since its changed factors are drawn by themselves.
+    """
+    a = data.sample(n, rng)
+    own = paired(data)
+    if own is not None:
+        other, changed = own.partner(a)
+        return Plan({"x": a, "x2": other}, {"k": changed})
+    c = data.labels(a)
+    free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
+    if redraw not in ("other", "any"):
+        raise InputError(f"redraw={redraw!r}: wanted 'other' or 'any'")
+    if k == "uniform" and len(free) < 2:
+        raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
+    low, high = (1, len(free) - 1) if k == "uniform" else (k, k) if isinstance(k, int) else k
+    if not 0 <= low <= high <= len(free):
+        raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
+    c2, changed = _changed(data, c, free, (low, high), redraw, rng)
+    rows = data.data if isinstance(data, Correlated) else data
+    if isinstance(rows, Listed):
+        for _ in range(20):
+            missing = ~rows.has(c2)
+            if not missing.any():
+                break
+            c2[missing], changed[missing] = _changed(data, c[missing], free, (low, high), redraw, rng)
+        for i in (~rows.has(c2)).nonzero()[:, 0].tolist():  # few are left: look through all rows for a partner
+            c2[i], changed[i] = _partner(rows, c[i], free, (low, high), rng, alone)
+    return Plan({"x": a, "x2": rows.locate(c2, rng, a if high else None)}, {"k": changed})
+
+
+def _partner(
+    rows: Listed, c: Tensor, free: list[int], k: tuple[int, int], rng: Generator, alone: str
+) -> tuple[Tensor, Tensor]:
+    """The factors of a random row that differs from c (k,) in so many of the free factors and in no other; how many."""
+    every = rows.listing()[1]
+    differs = every != c
+    count = differs.sum(1)
+    fixed = [j for j in range(len(c)) if j not in free]
+    fits = ~differs[:, fixed].any(1) & (count >= k[0]) & (count <= k[1])
+    found = fits.nonzero()[:, 0]
+    if len(found) == 0 and alone == "self":
+        return c, count.new_zeros(())
+    if len(found) == 0:
+        text = f"no row differs from the one with {rows.describe(c)} in exactly k={k[0]} factors"
+        text = text if k[0] == k[1] else text.replace(f"exactly k={k[0]}", f"k={k[0]} to {k[1]}")
+        raise InputError(f"{text} and shares the others; take another k, or other rows")
+    chosen = found[torch.randint(len(found), (1,), generator=rng, device=rng.device)][0]
+    return every[chosen], count[chosen]
+
+
+def _changed(
+    data: FactorData, c: Tensor, free: list[int], k: tuple[int, int], redraw: str, rng: Generator
+) -> tuple[Tensor, Tensor]:
+    """Factors c (n, factors) with some of the free ones redrawn, and how many, (n,)."""
+    n = len(c)
+    if k[0] < k[1]:
+        count = torch.randint(k[0], k[1] + 1, (n,), generator=rng, device=rng.device)
+    else:  # nothing to draw
+        count = torch.full((n,), k[0], device=rng.device)
+    rank = torch.rand(n, len(free), generator=rng, device=rng.device).argsort(-1).argsort(-1)
+    chosen = torch.zeros(c.shape, dtype=torch.bool, device=c.device)
+    chosen[:, free] = rank < count[:, None]
+    return torch.where(chosen, _redrawn(data, c, free, redraw, rng), c), count
+
+
+def _redrawn(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Generator) -> Tensor:
+    """The free factors drawn anew, (n, factors); a random step around the circle of values never meets the old one."""
+    fresh = data.labels(data.sample(len(c), rng)).clone()
+    for j in free if redraw == "other" else ():
+        if data.factors[j].size is None:
+            continue  # two draws of a real-valued factor differ with probability one
+        levels = data.levels(j).to(c.device)
+        if len(levels) < 2:
+            name = data.factors[j].name
+            raise InputError(f"factor {name!r} has one value only and cannot change: leave it out of the pairs")
+        step = torch.randint(1, len(levels), (len(c),), generator=rng, device=rng.device)
+        place = torch.searchsorted(levels, c[:, j].to(levels).contiguous())
+        fresh[:, j] = levels[(place + step) % len(levels)].to(fresh)
+    return fresh
+
+
+def paired(data: FactorData) -> Paired | None:
+    """The pairs that data are made of, if they are."""
+    source = _source(data)
+    return source if isinstance(source, Paired) else None
+
+
+def _source(data: FactorData) -> FactorData:
+    """What lies below subsets and correlated views."""
+    while isinstance(data, Subset | Correlated):
+        data = data.data
+    return data
+
+
+class Correlated(FactorData):
+    """The same observations, drawn so that two discrete factors follow a joint distribution, (size_a, size_b)."""
+
+    def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
+        self.data, self.factors, self.shape = data, data.factors, data.shape
+        self._a, self._b = (data.column(name) for name in factors)
+        sizes = (data.factors[self._a].size, data.factors[self._b].size)
+        if tuple(joint.shape) != sizes or None in sizes:
+            raise InputError(f"a joint of shape {tuple(joint.shape)} for factors of sizes {sizes}: wanted the same")
+        if not torch.isfinite(joint).all() or (joint < 0).any() or joint.sum() <= 0:
+            raise InputError("a joint distribution needs finite weights that are not negative, and not all zero")
+        self.joint = joint / joint.sum()
+        if isinstance(data, Factorial):
+            return
+        points = data.observed(sys.maxsize)
+        if points is None:
+            raise InputError("correlated factors need a grid or a finite sample to resample; freeze the data first")
+        c = data.labels(points).long()
+        cell = c[:, self._a] * joint.shape[1] + c[:, self._b]  # (rows,)
+        counts = cell.bincount(minlength=joint.numel())
+        empty = ((counts == 0) & (self.joint.flatten() > 1e-6)).nonzero()[:, 0]
+        if len(empty):
+            a, b = divmod(int(empty[0]), joint.shape[1])
+            share = float(self.joint.flatten()[empty].sum())
+            names = f"{factors[0]}={a}, {factors[1]}={b}"
+            raise InputError(f"no observation has {names}, where the joint has weight ({share:.0%} of it is lost so)")
+        counts = counts.clamp(min=1)
+        self._points, self._weights = points, (self.joint.flatten().double() / counts)[cell]
+
+    def sample(self, n: int, rng: Generator) -> Tensor:
+        """Resample: the two factors from the joint, everything else as the data have it given them."""
+        if isinstance(self.data, Factorial):
+            points = self.data.sample(n, rng)
+            cells = torch.multinomial(self.joint.flatten(), n, replacement=True, generator=rng)
+            points[:, self._a], points[:, self._b] = cells // self.joint.shape[1], cells % self.joint.shape[1]
+            return points
+        return self._points[torch.multinomial(self._weights, n, replacement=True, generator=rng)]
+
+    def render(self, points: Tensor) -> Tensor:
+        """As the data do."""
+        return self.data.render(points)
+
+    def labels(self, points: Tensor) -> Tensor:
+        """As the data do."""
+        return self.data.labels(points)
+
+    def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
+        """As the data do."""
+        return self.data.locate(c, rng, like)
+
+    def levels(self, j: int) -> Tensor:
+        """As the data do."""
+        return self.data.levels(j)
+
+
+def correlated(
+    data: FactorData, factors: tuple[str, str], *, joint: Tensor | None = None, strength: float | None = None
+) -> Correlated:
+    """Make two factors of discrete data dependent: by a `joint` table, or by `strength`.
+
+    Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1], the form of Traeuble et al.
+    (2021): the smaller, the more correlated.
+    """
+    sizes = [data.factors[data.column(name)].size for name in factors]
+    if None in sizes:
+        raise InputError(f"factors {factors} must both be discrete")
+    if factors[0] == factors[1]:
+        raise InputError(f"a factor is correlated with another one, not with itself: {factors}")
+    if (joint is None) == (strength is None):
+        raise InputError("say either joint=... or strength=...")
+    if joint is None:
+        if not strength or strength <= 0:
+            raise InputError(f"strength={strength}: wanted a positive number (0.1 is strong, 1 is weak)")
+        a, b = (torch.linspace(0, 1, int(s or 1), dtype=torch.float64) for s in sizes)
+        joint = torch.exp(-((a[:, None] - b) ** 2) / (2 * strength**2))
+    return Correlated(data, factors, torch.as_tensor(joint))
+
+
+def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
+    """The rest and a test set of so many observations, chosen at random and without repetition."""
+    points = data.observed(sys.maxsize)
+    if points is None:
+        raise InputError("holding out needs finite data: freeze a sample first")
+    if not 0 < test < len(points):
+        raise InputError(f"{test:,} observations cannot be held out of {len(points):,}")
+    rng = Generator().manual_seed(seed)
+    units = data.units(points)
+    if units is None:
+        order = torch.randperm(len(points), generator=rng).to(points.device)
+        return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
+    # Whole units, as many as come closest to the wanted number from below.
+    _, unit = torch.unique(units, return_inverse=True)
+    rank = torch.randperm(int(unit.max()) + 1, generator=rng).to(points.device)[unit]
+    size = rank.bincount().cumsum(0)
+    held = rank < int((size <= test).sum())
+    return Subset(data, points[~held]), Subset(data, points[held])
+
+
+class Split(NamedTuple):
+    """The three sets of the intervention paper."""
+
+    correlated: Subset
+    independent: Subset
+    test: Subset
+
+
+def correlated_split(
+    data: FactorData,
+    factors: tuple[str, str],
+    *,
+    joint: Tensor | None = None,
+    strength: float | None = None,
+    train: int = 200_000,
+    test: int = 50_000,
+    seed: int = 0,
+) -> Split:
+    """Hold out the test set first; then resample the rest, with correlated and with independent factors.
+
+    Disentanglement by intervention, Appendix B: dSprites with x and scale, train = 200,000; 3DShapes with floor and
+    wall, train = 100,000; test = 50,000. Both training sets have the same size.
+    """
+    rest, held = held_out(data, test, seed)
+    rng = Generator(rest.points.device).manual_seed(seed)
+    dependent = correlated(rest, factors, joint=joint, strength=strength).freeze(train, rng)
+    return Split(dependent, rest.freeze(train, rng), held)

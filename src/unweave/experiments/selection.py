@@ -1,0 +1,87 @@
+"""Which of several runs to trust, where no labels say so; and how well that agrees with the labels, where some do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from unweave import catalog
+from unweave.experiments.grouping import best_of, by_labels
+from unweave.experiments.run import Evaluated
+from unweave.methods._autoencoding import Autoencoding
+from unweave.methods.flows.base import FlowMethod
+from unweave.metrics.selection import model_centrality, udr
+from unweave.metrics.translation import translation_difficulty
+from unweave.utils.errors import InputError
+
+Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
+IDLE = 0.05  # share of the largest deviation: codes below it have collapsed, and agree with nothing
+RECENT = 0.1  # share of the history, at its end, that a likelihood is the mean of
+
+
+def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
+    """How much each run is to be trusted, (runs,), larger is better; NaN where it cannot be said."""
+    if len({run.env["data"]["sha256"] for run in runs}) > 1:
+        titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
+        raise InputError(f"these runs were evaluated on different observations ({titles}): select among equals")
+    if by in ("udr", "model-centrality"):
+        codes = [run.codes[:, run.codes.std(0) > IDLE * run.codes.std(0).max(initial=0)] for run in runs]
+        return udr(codes) if by == "udr" else model_centrality(codes)
+    each = {"translation-difficulty": _easily_translated, "likelihood": _likelihood, "isometry": _isometry}
+    values = np.array([each[by](run) for run in runs])
+    if np.isnan(values).all():
+        raise InputError(f"no run here has a {by}: {WANTED[by]}")
+    return values
+
+
+def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
+    """Spearman's correlation of trust with every score that needed labels, over the runs that have both."""
+    table = pd.DataFrame([{k: v for k, v in run.scores.items() if by_labels(k)} for run in runs])
+    found = {}
+    for name in table:
+        both = table[name].notna() & ~np.isnan(trust)
+        good = 1.0 if best_of(str(name), (0.0, 1.0)) != 0 else -1.0
+        if both.sum() >= 3 and table[name][both].nunique() > 1 and len(set(trust[both])) > 1:
+            found[str(name)] = good * float(spearmanr(table[name][both], trust[both]).statistic)
+    return found
+
+
+WANTED = {
+    "translation-difficulty": "it needs a method with a decoder and two codes that vary",
+    "likelihood": "it needs a flow, or a method that bounds the likelihood (a VAE)",
+    "isometry": "it needs near pairs of observations",
+}
+
+
+def _easily_translated(run: Evaluated) -> float:
+    kept = run.scores.get("translation-difficulty[linear].relative", run.scores.get("translation-difficulty.relative"))
+    if kept is not None:
+        return -kept
+    method = catalog.load(run.folder)
+    try:
+        return -translation_difficulty(method, run.codes).relative if method.decodes() else np.nan
+    except InputError:  # one code alone, or none that varies
+        return np.nan
+
+
+def _likelihood(run: Evaluated) -> float:
+    """That of a flow, or the bound on that of a VAE, in nats per observation, at the end of the training."""
+    path, method = run.folder / "history.parquet", catalog.load(run.folder)
+    if not path.is_file() or not isinstance(method, Autoencoding | FlowMethod):
+        return np.nan
+    history = pd.read_parquet(path)
+    terms = ["nats"] if isinstance(method, FlowMethod) else ["rec", "kl"]
+    if not {*terms} <= {*history}:
+        return np.nan
+    end = history.tail(max(1, int(RECENT * len(history)))).mean()
+    return -float(end[terms].sum()) - method.constant()
+
+
+def _isometry(run: Evaluated) -> float:
+    """Of near pairs, how well distances in the data and in the codes go together."""
+    near, far = run.pairs.T
+    return float(np.corrcoef(near, far)[0, 1]) if len(run.pairs) > 2 and near.std() and far.std() else np.nan

@@ -1,0 +1,1 @@
+"""Normalizing flows: GIN and self-supervised GIN."""

@@ -1,0 +1,121 @@
+"""Around every point: coordinates of its neighbours in the tangent space, and what a smooth function cannot do there.
+
+Everything is done for batches of points at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import torch
+from scipy.sparse import csc_matrix, csr_matrix, diags_array
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from unweave.data.core import in_parts
+
+BATCH = 2_048  # points at a time: a batch fits into the processor's cache
+MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
+ROOM = 2**28  # numbers that a batch of neighbourhoods may have on a GPU
+ROUNDS = 2  # of subspace iteration with the squared Gram matrix
+
+
+def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
+    """Inner products of the differences between each point's neighbours and the first of them, (n, k, k) in batches.
+
+    Differences are taken in double precision and used in single: distances between neighbours are small.
+    """
+    many = max(1, min(MANY, ROOM // (near.shape[1] * points.shape[1])))
+    for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
+        cloud = (points[rows] - points[rows[:, :1]]).float()
+        yield cloud @ cloud.mT
+
+
+def tangents(batches: Iterable[Tensor], k: int, d: int) -> Tensor:
+    """Orthonormal coordinates of each point's k neighbours along the d main directions of their cloud, (n, k, d).
+
+    From the Gram matrices of these neighbours, or of more: those of fewer neighbours are their corners.
+    """
+    return torch.cat([main_directions(gram[:, :k, :k], d) for gram in batches])
+
+
+def main_directions(gram: Tensor, d: int) -> Tensor:
+    """The d leading left singular vectors of centred clouds, from their Gram matrices, (n, k, k) -> (n, k, d).
+
+    By subspace iteration: only a few directions are wanted, and full decompositions of many small matrices are slow.
+    Two spare directions speed it up.
+    """
+    gram = gram - gram.mean(1, keepdim=True)
+    gram = gram - gram.mean(2, keepdim=True)  # as if the cloud had been centred
+    gram = gram / gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)[:, None, None]
+    width = min(d + 2, gram.shape[1])
+    start = torch.randn(1, gram.shape[1], width, generator=torch.Generator().manual_seed(0), dtype=gram.dtype)
+    Q = orthonormal(gram @ start.to(gram.device))
+    for _ in range(ROUNDS):
+        Q = orthonormal(gram @ (gram @ Q))
+    small = Q.mT @ (gram @ Q)  # (n, width, width)
+    vectors = torch.linalg.eigh((small + small.mT) / 2)[1]
+    return Q @ vectors[:, :, -d:].flip(2)
+
+
+def orthonormal(A: Tensor) -> Tensor:
+    """An orthonormal basis of the columns, each after those before it, (n, k, m) -> (n, k, m).
+
+    By Householder's method; on a GPU, whose library does that one matrix at a time, by Gram and Schmidt's.
+    """
+    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else by_projection(A)
+
+
+def by_projection(A: Tensor) -> Tensor:
+    """The same basis up to signs: from each column those before it are taken away, in double precision.
+
+    Three times: of a column that depends on those before it the first leaves rounding errors, or a nothing that any
+    direction may stand in for, which serve once they are as long as the rest and projected again.
+    """
+    Q = A.to(torch.float64, copy=True)
+    k, m = A.shape[1:]
+    any_other = torch.randn(m, 3, k, 1, generator=torch.Generator().manual_seed(0), dtype=Q.dtype).to(A.device)
+    for j in range(m):
+        v, before = Q[:, :, j : j + 1], Q[:, :, :j]
+        for direction in any_other[j]:
+            v = normalize(v + 1e-30 * direction, dim=1, eps=0.0)
+            v = v - before @ (before.mT @ v)
+        Q[:, :, j : j + 1] = normalize(v, dim=1)
+    return Q.to(A.dtype)
+
+
+def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
+    """Donoho and Grimes (2003): H with f' H f the squared Hessian of f in tangent coordinates, summed over points.
+
+    Rows of the local estimator are orthogonal to constants and to linear functions of the coordinates U (n, k, d) of
+    the k neighbours near (n, k). The point itself is left out: with it, large neighbourhoods go wrong.
+    """
+    d = U.shape[2]
+    i, j = torch.triu_indices(d, d)
+
+    def rows(u: Tensor) -> Tensor:
+        u = u.double()
+        design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
+        return orthonormal(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
+
+    B = _stacked(torch.cat([rows(u) for u in in_parts(U, BATCH if U.device.type == "cpu" else MANY)]), near)
+    return (B.T @ B).tocsc()
+
+
+def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
+    """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
+    n = len(U)
+    # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
+    basis = [orthonormal(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
+    C = _stacked(torch.cat(basis).mT, near)
+    times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighbourhoods that a point is in
+    return (diags_array(times) - C.T @ C).tocsc()
+
+
+def _stacked(rows: Tensor, near: np.ndarray) -> csr_matrix:
+    """Local rows (n, r, k) as a sparse matrix over all points, (n * r, n)."""
+    n, r, k = rows.shape
+    columns = np.repeat(near[:, None, :], r, 1).ravel().astype(np.int32)
+    starts = np.arange(0, n * r * k + 1, k, dtype=np.int64 if n * r * k > 2**31 else np.int32)
+    return csr_matrix((rows.reshape(-1).cpu().numpy(), columns, starts), shape=(n * r, n))

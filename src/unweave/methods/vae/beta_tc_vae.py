@@ -1,0 +1,44 @@
+"""beta-TCVAE: the total correlation of the codes, estimated from the batch itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal, final
+
+from torch import Tensor
+
+from unweave.data.core import FactorData
+from unweave.methods.neural import Lane
+from unweave.methods.vae.base import PenalisedVAE, Terms, divergence
+from unweave.nn.functional import Normal, densities, stratified, total_correlation, weighted
+from unweave.utils.errors import InputError
+
+ESTIMATORS = {"weighted": weighted, "stratified": stratified}
+
+
+@final
+class BetaTCVAE(PenalisedVAE):
+    """beta-TCVAE: the plain VAE, and beta - 1 times the total correlation, estimated from the batch."""
+
+    name = "beta-tc-vae"
+    aliases = ("beta-tcvae",)
+    paper = "Chen et al. (2018), Eq. 4 with alpha = gamma = 1"
+
+    beta: Lane = 6.0
+    """weight of the total correlation; 1 is the plain VAE"""
+    estimator: Literal["weighted", "stratified"] = "weighted"
+    """of the aggregate posterior: minibatch-weighted, off by a constant of many nats, or corrected stratified"""
+
+    def prepare(self, data: FactorData) -> None:
+        points = data.observed(sys.maxsize)
+        self.observed_ = len(points) if points is not None else self.steps * self.batch_size
+        if self.batch_size < 2:
+            raise InputError("batch_size=1: the total correlation is estimated from the others of a batch; wanted two")
+        if self.estimator == "stratified" and self.batch_size > self.observed_:
+            text = f"batch_size={self.batch_size} of {self.observed_} observations"
+            raise InputError(f"{text}: the stratified estimate wants batches of no more than there are")
+
+    def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
+        log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)
+        tc = total_correlation(densities(z, q), log_weight).mean()
+        return {"kl": (1, divergence(q)), "tc": (self.beta - 1, tc)}

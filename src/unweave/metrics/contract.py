@@ -1,0 +1,253 @@
+"""The metric contract: a function of (truth, codes) that carries its facts, and its variants by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_hints
+
+import numpy as np
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from unweave.data.core import Kind
+from unweave.utils.errors import InputError, kebab, plural, unknown
+from unweave.utils.validation import check_finite
+
+Truth = Literal["factors", "inputs", "decoder", "nothing", "labels", "runs"]
+
+
+class Facts(NamedTuple):
+    """What tables and reports say of a metric."""
+
+    paper: str
+    best: float
+    truth: Truth
+    """what stands first: the true factors; the observations themselves, a method that decodes, or nothing (then no
+    labels are needed); the labels of a classifier; or the codes of several runs"""
+    kinds: tuple[Kind, ...]
+    """kinds of factors it makes sense for"""
+    worst: float | None
+    """what a code that says nothing gets; None: as much as guessing among the factors"""
+    variants: Mapping[str, Mapping[str, Any]]
+    """settings by the name that tables put into brackets; '' is the score under its plain name"""
+    default: tuple[str, ...]
+    """variants that the plain name stands for"""
+    slow: tuple[str, ...]
+    """variants that are computed only where they are named"""
+    ordered: tuple[str, ...]
+    """variants for which factors need an order, so that classes without one are left out"""
+
+
+class Metric(Protocol):
+    """A score as the catalog sees it."""
+
+    __name__: str
+    facts: Facts
+
+    def __call__(self, truth: Any, codes: Any) -> Any:
+        """A number, or a named tuple of numbers."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+ORDERED: tuple[Kind, ...] = ("ordinal", "circular", "real")
+PLAIN: Mapping[str, Mapping[str, Any]] = {"": {}}
+
+
+def metric(
+    *,
+    paper: str,
+    best: float = 1.0,
+    truth: Truth = "factors",
+    worst: float | None = 0.0,
+    variants: Mapping[str, Mapping[str, Any]] = PLAIN,
+    default: tuple[str, ...] = (),
+    slow: tuple[str, ...] = (),
+    ordered: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Mark a function `score(factors, codes)` as a metric. It is not wrapped: it stays the function you wrote.
+
+    `variants={"gbt": {"estimator": "gbt"}}` makes `score[gbt]` a name; the plain name stands for the first of them, or
+    for `default`.
+    """
+
+    def mark(function: F) -> F:
+        usual = default or (next(iter(variants)),)
+        kinds = ORDERED if usual[0] in ordered else ("nominal", *ORDERED)
+        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst, variants, usual, slow, ordered)
+        return function
+
+    return mark
+
+
+class Variant:
+    """A metric with its settings: what tables call `dci[gbt]`."""
+
+    def __init__(self, scorer: Metric, name: str) -> None:
+        self.scorer, self.settings, self.facts = scorer, scorer.facts.variants[name], scorer.facts
+        if name in self.facts.ordered:
+            self.facts = self.facts._replace(kinds=ORDERED)
+        self.__name__ = kebab(scorer.__name__) + (f"[{name}]" if name else "")
+        self.__doc__ = scorer.__doc__
+
+    def __call__(self, truth: Any, codes: Any) -> Any:
+        """The score with these settings."""
+        return cast(Any, self.scorer)(truth, codes, **self.settings)
+
+
+def variants(scorer: Metric, name: str | None = None, *, every: bool = False) -> dict[str, Metric]:
+    """By their names in tables: the variant that is named, the default ones, or all but the slow ones."""
+    facts = scorer.facts
+    if name is not None and name not in facts.variants:
+        raise unknown(f"variant of {kebab(scorer.__name__)}", name, [v for v in facts.variants if v])
+    chosen = [name] if name is not None else facts.variants if every else facts.default
+    found = [Variant(scorer, v) for v in chosen if name is not None or v not in facts.slow]
+    return {variant.__name__: variant for variant in found}
+
+
+class Scorer:
+    """A metric as scikit-learn wants it: scorer(estimator, X, factors), larger is better."""
+
+    def __init__(self, scorer: Metric, part: str = "") -> None:
+        if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
+            raise InputError(f"{scorer.__name__} does not score one estimator's codes: it takes {scorer.facts.truth}")
+        self.scorer, self.part = scorer, part
+        try:
+            kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
+        except Exception:  # hints of one's own metric that cannot be looked up, or none
+            kind = None
+        parts = getattr(kind, "_fields", ("",))
+        if (hasattr(kind, "_fields") or kind is float) and part not in parts:
+            told = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
+            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {told!r}")
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+        """How well `estimator.transform(X)` does; y holds the true factors, if the metric asks for them."""
+        needs = self.scorer.facts.truth
+        if needs == "factors" and y is None:
+            raise InputError(f"{self.scorer.__name__} needs the true factors: pass them as y")
+        truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
+        found = numbers(self.scorer(truth, estimator.transform(X)))
+        if self.part not in found:
+            raise unknown(f"part of {self.scorer.__name__}", self.part, found)
+        return found[self.part] if self.scorer.facts.best > 0 else -found[self.part]
+
+
+def scored(
+    name: str, scorer: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """A score's parts by name: value, best, and on request the chance level and a bootstrap interval."""
+    found = scorer(truth, codes)
+    values, counts = numbers(found), [part for part in numbers(found) if isinstance(getattr(found, part, None), int)]
+    guessing = chance and scorer.facts.truth != "decoder"  # there, codes have no truth to be shuffled against
+    base = chance_level(scorer, truth, codes, seed=seed) if guessing else dict.fromkeys(values, np.nan)
+    bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
+    rows: dict[str, dict[str, float]] = {}
+    for part, value in values.items():
+        row = {"value": value, "best": np.nan if part in counts else scorer.facts.best}
+        row |= {"chance": base[part]} if chance else {}
+        row |= dict(zip(("low", "high"), bounds[part], strict=True)) if bootstrap else {}
+        rows[column(name, part)] = row
+    return rows
+
+
+def column(name: str, part: str) -> str:
+    """What tables call a part of a score: dci[gbt].disentanglement."""
+    return f"{name}.{part}" if part else name
+
+
+def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
+    """What the same codes score when they are shuffled against the truth: the mean over some shuffles."""
+    rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
+    rounds = [numbers(scorer(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
+    return {name: float(np.mean([r[name] for r in rounds])) for name in rounds[0]}
+
+
+def interval(
+    scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
+) -> dict[str, tuple[float, float]]:
+    """A bootstrap interval: how the score varies over random halves of the rows, put around its value.
+
+    Halves are drawn without replacement, because copies of a row would stand in training and test at once and be each
+    other's nearest neighbours. The variance over halves of a sample is that of the whole sample over samples.
+    """
+    if repeats < 2:
+        raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
+    rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
+    value = numbers(scorer(truth, codes))
+    picks = [rng.permutation(len(z))[: len(z) // 2] for _ in range(repeats)]
+    rounds = [numbers(scorer(rows_of(truth, rows), z[rows])) for rows in picks]
+    tail, bounds = (1 - level) / 2, {}
+    for name in value:
+        found = np.array([r[name] for r in rounds])
+        low, high = np.quantile(found - found.mean(), [tail, 1 - tail]) + value[name]
+        bounds[name] = float(low), float(high)
+    return bounds
+
+
+def rows_of(truth: Any, rows: np.ndarray) -> Any:
+    """Some rows of whatever a metric is told: an array, a tensor, prepared factors, nothing."""
+    if truth is None or hasattr(truth, "inverse_transform"):  # a method is the same whatever rows it is shown
+        return truth
+    if hasattr(truth, "take_rows"):
+        return truth.take_rows(rows)
+    return (truth.numpy(force=True) if isinstance(truth, Tensor) else np.asarray(truth))[rows]
+
+
+def numbers(value: Any) -> dict[str, float]:
+    """A score as named numbers: one without a name, or the fields of a named tuple."""
+    return {k: float(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else {"": float(value)}
+
+
+def checked(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndarray, np.ndarray]:
+    """Both as float64 matrices, (n, k) and (n, d), or an error that says which of them is wrong and how."""
+    c, z = as_matrix(truth, what), as_matrix(codes, "codes")
+    same_rows(c, z, what)
+    if what == "factors":
+        constant = np.flatnonzero((c == c[:1]).all(0))
+        if len(constant):
+            raise InputError(f"factor {constant[0]} is constant: there is nothing to recover; leave it out")
+    return c, z
+
+
+def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
+    """Refuse two matrices that do not describe the same samples, or too few of them."""
+    if len(c) != len(z):
+        swapped = " (are its axes swapped? wanted one row per sample)" if len(c) in z.shape or len(z) in c.shape else ""
+        raise InputError(
+            f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: want the same"
+        )
+    if len(c) < 3:
+        raise InputError(f"{plural(len(c), 'sample')}: a score needs at least three")
+    if len(c) < min(c.shape[1], z.shape[1]):
+        shapes = f"{what} of shape {c.shape} and codes of shape {z.shape}"
+        raise InputError(
+            f"{shapes}: more columns than samples in both; are the axes swapped? wanted one row per sample"
+        )
+
+
+def as_matrix(array: Any, what: str) -> np.ndarray:
+    """Numbers as a float64 matrix, (samples, columns); one column may come flat, inputs in any shape."""
+    if isinstance(array, Tensor):
+        array = (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
+    values = np.asarray(array)
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"{what} hold {values.dtype}, not numbers: code classes as 0, 1, 2, ...")
+    values = values.astype(np.float64)
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim > 2 and what == "inputs":
+        values = values.reshape(len(values), -1)
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(f"{what} of shape {values.shape}: wanted (samples, columns)")
+    check_finite(values, what=what)
+    return values
+
+
+def plus_minus(values: Any) -> str:
+    """The mean of repeated runs and half of its 95 % interval, by Student's distribution; one run alone has none."""
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return f"{mean:.3f}"
+    half = stdtrit(n - 1, 0.975) * float(np.std(values, ddof=1)) / n**0.5
+    return f"{mean:.3f} +- {half:.3f}"

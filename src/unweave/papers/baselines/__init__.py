@@ -1,0 +1,1 @@
+"""The VAE family on dSprites: do the baselines learn?"""

@@ -1,0 +1,1 @@
+"""GIN (Sorrenson et al., 2020)."""

@@ -1,0 +1,1 @@
+"""HLLE+ICA (Horan et al., 2021)."""

@@ -1,0 +1,1 @@
+"""Disentanglement by intervention (2021)."""

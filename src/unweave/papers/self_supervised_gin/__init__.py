@@ -1,0 +1,1 @@
+"""Self-supervised GIN (2021)."""

@@ -1,0 +1,1 @@
+"""Swap and contrast (2022)."""

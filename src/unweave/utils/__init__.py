@@ -1,0 +1,1 @@
+"""Errors, atomic files, locks, validation."""

@@ -1,0 +1,128 @@
+"""Folders that appear whole or not at all, and files that are checked before they are believed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from unweave.utils.errors import InputError
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Write into a temporary neighbour; it gets its name when the block ends, and vanishes if the block fails.
+
+    A block that removes it makes nothing.
+
+    >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
+    ...     (tmp / "scores.json").write_text("{}")
+    """
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise InputError(f"{folder} exists already: choose another name, or remove it first")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tmp = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
+        shutil.rmtree(tmp, ignore_errors=True)
+        tmp.mkdir()
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder.parent}: {error.strerror or error}; choose another folder"
+        ) from error
+    try:
+        yield tmp
+        try:
+            if tmp.is_dir():
+                tmp.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was first, and its folder stands
+                raise
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when the block ends, and vanishes if the block fails."""
+    tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tmp.open("wb") as file:
+            yield file
+        tmp.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
+    finally:
+        with contextlib.suppress(OSError):
+            tmp.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text that is there entirely or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Readable JSON, for people and `git diff`."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """For `json.dumps`: numpy's numbers and arrays as Python's, paths as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or an error that names the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read ({error}): it is truncated or altered; make it again") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
+    return value
+
+
+def no_room(error: BaseException | None) -> bool:
+    """Whether it is the disk that refuses: full, over its quota, or not to be written to."""
+    wrong = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+    while error is not None:
+        told = any(text in str(error) for text in ("No space left", "os error 28", "File too large", "os error 27"))
+        if told or (isinstance(error, OSError) and error.errno in wrong):  # not all libraries raise an OSError
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def sha256(*paths: Path, below: Path | None = None) -> str:
+    """The hash of files; with `below`, of their names below that folder too."""
+    total = hashlib.sha256()
+    for path in paths:
+        if below is not None:
+            total.update(path.relative_to(below).as_posix().encode() + b"\0")
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()
+
+
+def check_hash(path: Path, wanted: str) -> None:
+    """Refuse a truncated or altered file by name."""
+    if not path.is_file():
+        raise InputError(f"{path} is missing: the folder is not complete; make it again")
+    found = sha256(path)
+    if found != wanted:
+        raise InputError(f"{path} is truncated or altered: its sha256 is {found[:12]}..., wanted {wanted[:12]}...")

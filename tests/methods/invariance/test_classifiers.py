@@ -1,0 +1,267 @@
+"""Classifiers and what they do about nuisances: formulas against values worked out apart, and their manners."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch.nn import functional as F
+
+import unweave
+from unweave import InputError
+from unweave.data.arrays import as_data
+from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, VAEClassifier
+from unweave.methods.invariance.vfae import bounded, discrepancy, waves
+from unweave.nn.functional import leaking
+
+SMALL = {"steps": 2, "batch_size": 16, "layers": (8,), "latent_dim": 4}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Features that tell a class of three and a nuisance of two, and both as a table."""
+    generator = np.random.default_rng(0)
+    y, s = generator.integers(0, 3, 600), generator.integers(0, 2, 600)
+    x = np.c_[3.0 * (y == 0), 3.0 * (y == 1), 3.0 * s, np.zeros(600)] + 0.3 * generator.normal(size=(600, 4))
+    return x.astype(np.float32), pd.DataFrame({"kind": np.array(["a", "b", "c"])[y], "light": s})
+
+
+def test_classes_keep_their_names_and_probabilities_sum_to_one(told, tmp_path):
+    x, table = told
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    proba = model.predict_proba(x)
+    np.testing.assert_allclose(proba.sum(1), 1)
+    assert (model.predict(x) == model.classes_[proba.argmax(1)]).all()
+    assert model.score(x, table["kind"].to_numpy()) > 0.95
+    model.save(tmp_path / "model")
+    again = unweave.load(tmp_path / "model")
+    assert (again.predict(x) == model.predict(x)).all() and again.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_data_bring_their_own_labels(told):
+    x, table = told
+    data = as_data(x, table)
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(data)
+    assert model.score(data) == model.score(x, table["kind"].to_numpy())
+    other = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="light").fit(data)
+    assert other.classes_.tolist() == [0, 1] and other.score(data) > 0.95
+
+
+def test_a_score_is_of_the_column_that_was_learned(told):
+    x, table = told
+    codes = np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})]
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="y2").fit(x, codes)
+    assert model.score(x, codes) == model.score(x, codes[:, 1]) == model.score(x, codes[:, 1:]) > 0.95
+    with pytest.raises(InputError, match="y has 3 columns, and 2 factors were learned from"):
+        model.score(x, np.c_[codes, codes[:, 0]])
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table)
+    assert model.score(x, table[["light", "kind"]]) == model.score(x, table) > 0.95
+    assert model.score(as_data(x, table[["light", "kind"]])) == model.score(x, table)
+    with pytest.raises(InputError, match=r"y has no column 'kind' \(there are: light, colour\)"):
+        model.score(x, pd.DataFrame({"light": table["light"], "colour": table["kind"]}))
+
+
+def test_columns_of_labels_may_be_numbered(told):
+    x, table = told
+    numbered = pd.DataFrame(np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})])
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="1").fit(x, numbered)
+    assert model.score(x, numbered) > 0.95
+    with pytest.raises(InputError, match="y has two columns '0': name them apart"):
+        model.fit(x, numbered.set_axis([0, 0], axis=1))
+
+
+def test_what_cannot_be_classified_is_said(told):
+    x, table = told
+    model = CNNClassifier(**SMALL).fit(x, table["light"].to_numpy())
+    with pytest.raises(InputError, match="class '7' was not learned"):
+        model.score(x[:2], [0, 7])
+    with pytest.raises(InputError, match="pass y"):
+        model.score(x)
+    with pytest.raises(InputError, match="requires y"):
+        CNNClassifier(**SMALL).fit(x)
+    with pytest.raises(InputError, match="one class only"):
+        CNNClassifier(**SMALL).fit(x, np.zeros(600, int))
+    with pytest.raises(InputError, match="no factor is discrete"):
+        CNNClassifier(**SMALL).fit(as_data(x))
+    data = as_data(x, np.arange(600) % 4)
+    with pytest.raises(InputError, match="class '2' was not learned"):
+        model.score(data)
+    with pytest.raises(InputError, match="no decoder"):
+        model.inverse_transform(model.transform(x))
+
+
+def ready(cls, told, **settings):
+    """A method that knows its data, its network, and a batch."""
+    data = as_data(*told)
+    method = cls(**SMALL | settings).fit(data)
+    plan = method.plan(data, 16, rng())
+    batch = {"x": data.render(plan.views["x"]).float(), **plan.given, **method.draws(16, rng())}
+    return method, method.build((4,)), batch | {"progress": torch.tensor(0.0)}
+
+
+def test_nuisances_are_all_other_factors(told):
+    method, _, batch = ready(CAI, told)
+    assert method.sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
+    assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
+    torch.testing.assert_close(method.any_nuisance(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
+    method.sizes_, method.seen_ = [4], [[0, 2]]  # two of four colours, say, are in the training set
+    torch.testing.assert_close(method.any_nuisance(torch.zeros(1, 4)), torch.tensor([[0.5, 0.0, 0.5, 0.0]]))
+    alone = CAI(**SMALL).fit(told[0], told[1]["kind"].to_numpy())
+    assert "nothing to be invariant to" in alone.diagnosis_[0]
+    assert alone.one_hot(torch.zeros(5, 0, dtype=torch.long)).shape == (5, 0)
+
+
+def test_cai_turns_the_gradient_of_its_discriminators_round(told):
+    method, net, batch = ready(CAI, told, strength=0.5)
+    nuisance = method.loss(net, batch)["nuisance"]
+    z = net.encoder(batch["x"])
+    plain = F.cross_entropy(net.discriminators[0](z), batch["s"][:, 0])
+    assert float(nuisance) == pytest.approx(float(plain), rel=1e-5)
+    weights, heads = list(net.encoder.parameters()), list(net.discriminators.parameters())
+    for turned, straight in zip(
+        torch.autograd.grad(nuisance, weights + heads, retain_graph=True),
+        [
+            *(-0.5 * g for g in torch.autograd.grad(plain, weights, retain_graph=True)),
+            *torch.autograd.grad(plain, heads),
+        ],
+        strict=True,
+    ):
+        torch.testing.assert_close(turned, straight, rtol=1e-4, atol=1e-7)
+    x = torch.tensor(2.0, requires_grad=True)
+    (slope,) = torch.autograd.grad(leaking(x, -3.0) ** 2, x)
+    assert float(leaking(x, -3.0)) == pytest.approx(2.0) and float(slope) == pytest.approx(-12.0)
+
+
+def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(told):
+    x, table = told
+    settings = {"steps": 400, "lr": 0.01, "batch_size": 64, "layers": (16,), "latent_dim": 4}
+    left = {}
+    for name, model in (("plain", CNNClassifier(**settings)), ("cai", CAI(**settings, strength=2.0))):
+        z = model.fit(x, table).transform(x)
+        assert model.score(x, table["kind"].to_numpy()) > 0.95
+        left[name] = LogisticRegression().fit(z[:300], table["light"][:300]).score(z[300:], table["light"][300:])
+    assert left["plain"] > 0.95 and left["cai"] < left["plain"] - 0.1
+
+
+def test_cvib_weighs_its_three_terms_and_tells_the_decoder_the_nuisances(told):
+    method, net, batch = ready(CVIB, told, beta=0.3, strength=0.2)
+    terms = method.loss(net, batch)
+    mean, logvar = net.encoder(batch["x"]).chunk(2, 1)
+    z = mean + batch["eps"] * (logvar / 2).exp()
+    kl = 0.5 * (mean**2 + logvar.exp() - 1 - logvar).sum(1).mean()
+    s = F.one_hot(batch["s"][:, 0], 2).float()
+    rec = 0.5 * (net.decoder(torch.cat([z, s], 1)) - batch["x"]).square().sum(1).mean()
+    ce = F.cross_entropy(net.classifier(z), batch["u"])
+    assert float(terms["loss"]) == pytest.approx(float(ce + 0.5 * kl + 0.2 * rec), rel=1e-5)
+
+
+def test_random_waves_are_a_gaussian_kernel():
+    torch.manual_seed(0)
+    z = torch.randn(6, 3)
+    slopes, phases = torch.randn(20_000, 3), 2 * math.pi * torch.rand(20_000)
+    found = waves(z, slopes, phases)
+    wanted = torch.exp(-torch.cdist(z, z).square() / (2 * 3))
+    torch.testing.assert_close(found @ found.T, wanted, atol=0.03, rtol=0)
+
+
+def test_discrepancy_is_the_distance_of_the_means_of_each_group_to_all():
+    features = torch.tensor([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
+    s = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])  # nobody has the third value
+    assert float(discrepancy(features, s)) == pytest.approx(4.0)  # each of two means is 2 away from the common one
+    mixed = s[[0, 2, 0, 2]]
+    assert float(discrepancy(features, mixed)) == pytest.approx(1.0)
+    assert float(discrepancy(features, torch.zeros(4, 0))) == 0
+
+
+def test_vfae_holds_its_bound_and_its_distance(told):
+    method, net, batch = ready(VFAE, told, generative=0.1, mmd=3.0)
+    terms = method.loss(net, batch)
+    total = terms["ce"] + 0.1 * terms["bound"] + 3 * terms["mmd"]
+    assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
+    y, s = F.one_hot(batch["u"], 3).float(), F.one_hot(batch["s"][:, 0], 2).float()
+    q1 = torch.distributions.Normal(*scale(net.encoder(batch["x"])))
+    z1 = q1.mean + q1.stddev * batch["eps"]
+    q2 = torch.distributions.Normal(*scale(net.up(torch.cat([z1, y], 1))))
+    z2 = q2.mean + q2.stddev * batch["eps2"]
+    p1 = torch.distributions.Normal(*scale(net.down(torch.cat([z2, y], 1))))
+    rec = 0.5 * (net.decoder(torch.cat([z1, s], 1)) - batch["x"]).square().sum(1)
+    divergence = torch.distributions.kl_divergence
+    upper = divergence(q2, torch.distributions.Normal(0.0, 1.0)).sum(1)
+    explained = (q1.log_prob(z1) - p1.log_prob(z1)).sum(1)
+    assert float(terms["bound"]) == pytest.approx(float((rec + upper + explained).mean()), rel=1e-4)
+
+
+def scale(both):
+    q = bounded(unweave.nn.functional.Normal(*both.chunk(2, 1)))
+    return q.mean, (q.logvar / 2).exp()
+
+
+def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(told):
+    method, net, batch = ready(UAI, told, dropout=0.5, gamma=2.0)
+    terms = method.loss(net, batch)
+    e = net.encoder(batch["x"])
+    e1, e2 = e[:, :2], e[:, 2:]
+    noisy = torch.where(batch["drop"] >= 0.5, 2 * e1, 0.0)
+    rec = 0.5 * (net.decoder(torch.cat([noisy, e2], 1)) - batch["x"]).square().sum(1).mean()
+    assert float(terms["rec"]) == pytest.approx(float(rec), rel=1e-5)
+    plain = (net.guess[0](e1) - e2.detach()).square().mean() + (net.guess[1](e2) - e1.detach()).square().mean()
+    assert float(terms["guess"]) == pytest.approx(float(plain), rel=1e-5)
+    weights = list(net.encoder.parameters())
+    turned, straight = (torch.autograd.grad(v, weights, retain_graph=True) for v in (terms["guess"], plain))
+    for a, b in zip(turned, straight, strict=True):
+        torch.testing.assert_close(a, -2 * b, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(net.classifier(e1), net.classifier(method.predictive(e)))
+    with pytest.raises(InputError, match="dropout=1"):
+        UAI(**SMALL, dropout=1.0).fit(*told)
+
+
+def test_the_vae_classifier_weighs_what_it_generates(told):
+    method, net, batch = ready(VAEClassifier, told, beta=3.0, generative=0.5)
+    terms = method.loss(net, batch)
+    total = terms["ce"] + 0.5 * terms["rec"] + 1.5 * terms["kl"]
+    assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
+    assert method.inverse_transform(method.transform(told[0][:3])).shape == (3, 4)
+
+
+# Found by review ------------------------------------------------------------------------------------------------
+
+
+def test_labels_are_compared_by_their_values_whatever_form_they_come_in(told):
+    x, table = told
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
+    part = table["kind"].to_numpy() != "a"  # in these data "b" is level 0
+    assert model.score(as_data(x[part], table["kind"].to_numpy()[part])) > 0.95
+    assert model.score(x, table[["kind"]]) == model.score(x, table["kind"]) > 0.95
+    with pytest.raises(InputError, match=r"y has no column 'y' \(there are: kind, light\)"):  # which is the class?
+        model.score(x, table)
+    with pytest.raises(InputError, match="class 'z' was not learned"):
+        model.score(as_data(x, table["kind"].replace("a", "z").to_numpy()))
+    with pytest.raises(InputError, match="no factor is discrete"):
+        model.score(as_data(x))
+    light = table["light"].to_numpy()
+    for y in (light.astype(float), light.astype(bool)):
+        other = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, y)
+        assert other.score(x, y) > 0.95 and set(other.predict(x).tolist()) <= set(y.tolist())
+    with pytest.raises(InputError, match="missing values"):
+        CNNClassifier(**SMALL).fit(x, table["kind"].where(table["kind"] != "a").to_numpy())
+
+
+def test_predictions_do_not_mind_that_codes_come_as_a_table(told):
+    x, table = told
+    model = CNNClassifier(**SMALL).fit(x, table["kind"].to_numpy()).set_output(transform="pandas")
+    assert model.transform(x).columns[0] == "cnnclassifier0" and len(model.predict(x)) == len(x)
+
+
+def test_an_informed_classifier_is_told_what_you_name(told):
+    x, table = told
+    model = CAI(**SMALL, known=("light",)).fit(x, table.assign(extra=0 * table["light"]))
+    assert model.sizes_ == [2]
+    with pytest.raises(InputError, match="named twice"):
+        CAI(**SMALL, known=("light", "light")).fit(x, table)

@@ -1,0 +1,180 @@
+"""What every method must do; a new method is tested by being in the catalog."""
+
+import inspect
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import unweave
+from unweave import InputError, catalog
+from unweave.methods.neural import Neural
+
+METHODS = catalog.methods()
+NETWORKS = [name for name, cls in METHODS.items() if issubclass(cls, Neural)]
+CLASSIFIERS = [name for name in NETWORKS if hasattr(METHODS[name], "predict")]
+CLOSED = [name for name in METHODS if name not in NETWORKS]
+SMALL = {
+    "latent_dim": 2, "steps": 30, "batch_size": 16, "layers": (8,), "widths": (4, 4), "hidden": (8,), "critic": (8,),
+}  # fmt: skip
+Y = np.arange(120) % 3  # for those that need labels or pairs; the others ignore it
+
+
+def made(name, **settings):
+    """The method with two codes, and a network that is small enough for a test."""
+    known = METHODS[name].__dataclass_fields__
+    return METHODS[name](**{k: v for k, v in SMALL.items() if k in known} | settings)
+
+
+@pytest.fixture(scope="module")
+def x():
+    """Two uniform factors on a gently curved sheet in four dimensions."""
+    z = np.random.default_rng(0).uniform(-1, 1, (120, 2))
+    return np.stack([z[:, 0], z[:, 1], 0.1 * z[:, 0] ** 2, 0.1 * z[:, 1] ** 2], 1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scikit_learn_accepts_it(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # What is checked does not depend on how much was learned, but for classifiers, which must be right at times.
+        right = {"steps": 25, "lr": 0.03, "latent_dim": 8, "layers": (32,)}
+        right |= (
+            {"classifier_lr": 0.1, "steps": 40, "lr": 0.02} if name == "swap-contrast" else {}
+        )  # it follows the rest
+        few = right if name in CLASSIFIERS else {"steps": 3} if name in NETWORKS else {}
+        results = check_estimator(made(name, **few), on_fail=None, on_skip=None)
+    failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
+    assert not failed, failed
+    assert len([r for r in results if r["status"] == "passed"]) > 40
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
+    method = made(name, seed=3).fit(x, Y)
+    method.save(tmp_path / "model")
+    again = unweave.load(tmp_path / "model")
+    assert again.get_params() == method.get_params()
+    assert np.array_equal(again.transform(x), method.transform(x))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_gives_the_same_codes_to_the_bit(name, x):
+    first, second = (made(name, seed=5).fit(x, Y).transform(x) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_works_in_a_pipeline_and_with_clone(name, x):
+    method = made(name, seed=1)
+    pipeline = make_pipeline(StandardScaler(), clone(method))
+    codes = pipeline.fit_transform(x, Y)
+    assert codes.shape == (len(x), 2)
+    assert np.array_equal(
+        codes, method.fit(StandardScaler().fit_transform(x), Y).transform(StandardScaler().fit_transform(x))
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_new_points_between_old_ones_get_codes_between_theirs(name, x):
+    codes = made(name).fit(x[:100], Y[:100]).transform(x)
+    assert codes.shape == (120, 2)
+    assert np.isfinite(codes).all()
+    low, high = codes[:100].min(0), codes[:100].max(0)
+    room = 0.25 * (high - low)
+    assert (codes[100:] > low - room).all()
+    assert (codes[100:] < high + room).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_bytes_are_images_in_0_to_1_and_keep_their_shape(name):
+    images = np.random.default_rng(0).integers(0, 256, (60, 1, 4, 4), dtype=np.uint8)
+    method = made(name).fit(images, Y[:60])
+    assert method.shape_ == (1, 4, 4)
+    np.testing.assert_allclose(method.transform(images), method.transform(images.astype(np.float32) / 255), atol=1e-5)
+    with pytest.raises(InputError, match=r"\(1, 4, 4\).*\(1, 4, 5\)"):
+        method.transform(np.zeros((2, 1, 4, 5)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_decoder_undoes_the_encoder_on_its_own_range_or_says_that_there_is_none(name, x):
+    method = made(name).fit(x, Y)
+    z = method.transform(x)
+    if METHODS[name].decode is unweave.Method.decode:
+        with pytest.raises(InputError, match="no decoder"):
+            method.inverse_transform(z)
+    else:
+        again = method.inverse_transform(z)
+        assert again.shape == x.shape
+        if name in CLOSED:
+            np.testing.assert_allclose(method.transform(again), z, atol=1e-6)
+        with pytest.raises(InputError, match=r"wanted \(n, 2\)"):
+            method.inverse_transform(z[:, :1])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nan_is_refused_with_its_place(name, x):
+    broken = x.copy()
+    broken[7, 2] = np.nan
+    with pytest.raises(InputError, match="NaN: first in row 7, column 2"):
+        made(name).fit(broken, Y)
+    with pytest.raises(InputError, match="infinity: first in row 0, column 0"):
+        made(name).fit(x, Y).transform(np.full((3, 4), np.inf))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_more_factors_than_the_data_have_are_refused(name, x):
+    with pytest.raises(InputError, match="latent_dim=5"):
+        made(name, latent_dim=5).fit(x)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_factors_are_refused(name, x):
+    with pytest.raises(InputError, match="at least one"):
+        made(name, latent_dim=0).fit(x, Y)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_data_that_never_change_are_refused(name):
+    with pytest.raises(InputError, match="constant"):
+        made(name).fit(np.ones((60, 4)), Y[:60])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_altered_model_is_refused(name, x, tmp_path):
+    made(name).fit(x, Y).save(tmp_path / "m")
+    weights = tmp_path / "m" / "model.safetensors"
+    blob = bytearray(weights.read_bytes())
+    blob[-1] ^= 1
+    weights.write_bytes(blob)
+    with pytest.raises(InputError, match="truncated or altered"):
+        unweave.load(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    config.write_text(config.read_text()[:40])
+    with pytest.raises(InputError, match="truncated or altered"):
+        unweave.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_tensors_and_arrays_are_the_same_to_it(name, x):
+    method = made(name).fit(torch.from_numpy(x), Y)
+    assert np.array_equal(method.transform(torch.from_numpy(x)), method.transform(x))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_says_what_it_is(name):
+    cls = METHODS[name]
+    assert cls.paper
+    assert (cls.__doc__ or "").strip()
+    assert json.dumps(cls().get_params(deep=False))
+    source = inspect.getsource(cls)
+    for field in cls.__dataclass_fields__:
+        if f"    {field}:" in source:
+            assert source.split(f"    {field}:")[1].split("\n")[1].strip().startswith('"""'), f"{field} has no help"

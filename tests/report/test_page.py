@@ -1,0 +1,261 @@
+"""The page: what it says, and that it stands alone."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from unweave import InputError, Run, catalog, write_report
+from unweave.cli.study import study
+from unweave.data.readers.tables import OwnData
+from unweave.datasets import GaussianMixture, SquaresXY
+from unweave.experiments.grouping import best_of, decisive
+from unweave.experiments.run import find_runs, read_run
+from unweave.experiments.runner import perform
+from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.metrics import mcc
+from unweave.metrics.contract import plus_minus
+from unweave.report.page import summary
+
+SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DATA = SquaresXY(points=300, size=16, side=6)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    methods = [PCA(), LinearICA(), LinearICA(seed=1), HessianICA()]
+    for i, method in enumerate(methods):
+        perform(Run(DATA, method), folder / str(i), SCORERS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(runs, tmp_path_factory):
+    return write_report([runs], tmp_path_factory.mktemp("page") / "report.html").read_text()
+
+
+def test_the_page_needs_nothing_else(text):
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', text)
+    assert "http" not in re.sub(r"data:image[^\"]*|http-equiv", "", text)
+    assert "default-src 'none'" in text, "a browser would refuse to load anything else"
+
+
+def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
+    done = [read_run(runs / str(i)) for i in range(4)]
+    for run in done:
+        assert f"{run.scores['mcc']:.3f}" in text
+        assert run.recipe["key"] in text
+        assert run.env["data"]["sha256"][:12] in text
+    # Three methods with three figures each, what two of them decode, the spread; four runs are too few for more.
+    assert text.count("<figure>") == 12
+    assert "<h3>linear-ica</h3>" in text and "The best run of linear-ica, seed" in text
+    pair = [run.scores["mcc"] for run in done[1:3]]
+    assert plus_minus(pair).replace("+-", "±") in text, "runs that differ in their seed alone are one setting"
+    rows = [text.index(f"<tr><td>{name}</td><td>") for name in ("hessian-ica", "linear-ica", "pca")]
+    assert rows == sorted(rows), "the best comes first"
+
+
+def test_chance_is_what_shuffled_codes_score(runs, text):
+    chance = float(re.search(r'class="chance"><td>by chance</td><td></td><td>([0-9.]+)</td>', text)[1])
+    best = max((read_run(runs / str(i)) for i in range(4)), key=lambda run: run.scores["mcc"])
+    rng = np.random.default_rng(0)
+    shuffled = [mcc(best.truth, best.codes[rng.permutation(len(best.codes))]) for _ in range(3)]
+    assert chance == pytest.approx(np.mean(shuffled), abs=0.0005)
+
+
+def test_scores_that_want_to_be_small_are_best_when_small():
+    assert best_of("translation-difficulty.relative", [0.9, 0.2]) == 0.2
+    assert best_of("mcc", [0.9, 0.2]) == 0.9
+    assert best_of("mine", [0.9, 0.2]) is None, "nobody knows"
+    assert best_of("factor-vae-score.active", [3.0, 5.0]) is None, "a count is neither good nor bad"
+    assert decisive(["local-isometry", "mig", "sap[r2]"]) == "mig"
+    assert decisive(["sap[r2]", "mcc"]) == "mcc"
+    assert decisive([]) is None
+
+
+def test_the_same_runs_give_the_same_page(runs, text, tmp_path):
+    assert write_report([runs], tmp_path / "again.html").read_text() == text
+
+
+def test_the_summary_says_who_won_and_what_that_means(runs):
+    text = summary([read_run(runs / str(i)) for i in range(4)])
+    best = read_run(runs / "3").scores["mcc"]
+    assert text.startswith(
+        f"hessian-ica recovers the factors x and y (MCC {best:.3f}; 1 is perfect). Others: linear-ica 0."
+    )
+    assert "does not recover" in summary([read_run(runs / "0")])
+
+
+def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(50, 3)))
+    perform(Run(OwnData(path=tmp_path / "x.npy"), PCA(latent_dim=1)), tmp_path / "r" / "1", SCORERS)
+    perform(Run(GaussianMixture(points=100), PCA(latent_dim=3)), tmp_path / "r" / "2", SCORERS)
+    page = write_report([tmp_path / "r"], tmp_path / "p.html").read_text()
+    assert "No factors are known. pca keeps near distances best" in page
+    assert "known factors: cluster, z1, z2" in page
+
+
+def test_names_from_files_cannot_inject_markup(tmp_path):
+    path = tmp_path / "<b>x<script>.csv"
+    path.write_text("a,b,<i>f\n" + "\n".join(f"{i},{i * i},{i % 3}" for i in range(20)))
+    perform(Run(OwnData(path=path, factors=("<i>f",)), PCA(latent_dim=1)), tmp_path / "r", SCORERS)
+    page = write_report([tmp_path / "r"], tmp_path / "p.html").read_text()
+    assert page.count("<script>") == 1, "ours"
+    assert "<i>f" not in page
+
+
+def test_a_page_that_cannot_be_written_is_refused(runs, tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        write_report([runs], tmp_path)
+
+
+def test_a_copy_of_a_run_counts_once(runs, text, tmp_path):
+    shutil.copytree(runs, tmp_path / "copy")
+    assert write_report([runs, tmp_path / "copy"], tmp_path / "p.html").read_text() == text
+
+
+# A study --------------------------------------------------------------------------------------------------------
+
+
+STUDY = """
+'''Is it beta?
+
+It may <b>well</b> be.'''
+import unweave
+from unweave.datasets import SquaresXY
+from unweave.methods import PCA, BetaVAE
+
+squares = SquaresXY(points=200, size=16, side=6)
+small = BetaVAE(steps=20, layers=(8,), network="mlp", latent_dim=3)
+runs = [
+    *unweave.sweep(squares, small, beta=[1, 4, 16], seed=range(2)),
+    unweave.Run(squares, PCA(latent_dim=2)),
+    unweave.Run(squares, PCA(latent_dim=1000)),
+]
+metrics = ["mcc", "sap[r2]"]
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "beta.py").write_text(STUDY)
+    with pytest.warns(RuntimeWarning, match="failed"), pytest.raises(SystemExit):
+        study(["run", str(folder / "beta.py"), "--out", str(folder / "runs")])
+    return write_report([folder / "runs"], folder / "page.html")
+
+
+def test_a_study_is_told_by_its_question_and_its_failures(page):
+    text = page.read_text()
+    assert "<h1>Is it beta?</h1>" in text and "It may &lt;b&gt;well" in text
+    assert "7 of 8 runs done, 1 failed" in text and "scored by mcc, sap[r2]" in text
+    assert 'id="failures"' in text and "latent_dim=1000 is more than the data allow" in text
+    for caption in ("A dot is a run", "What beta does", "Do scores agree?", "How beta-vae learned", "moves one code"):
+        assert caption in text, caption
+
+
+def test_a_study_that_is_not_finished_says_so(page, tmp_path):
+    place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
+    shutil.rmtree(next(run for run in sorted(place.iterdir()) if (run / "history.parquet").is_file()))
+    assert "6 of 8 runs done, 1 failed, 1 not run yet" in write_report([place], tmp_path / "p.html").read_text()
+
+
+def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_path):
+    place = shutil.copytree(page.parent / "runs", tmp_path / "all" / "runs")
+    perform(Run(DATA, PCA()), place / "another", SCORERS)
+    text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
+    assert "<h1>Is it beta?</h1>" in text and "What failed" in text
+    assert "1 run here that the study file does not ask for any more" in text
+
+
+def test_a_study_in_which_all_failed_has_its_page(page, tmp_path):
+    place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
+    for run in find_runs([place]):
+        shutil.rmtree(run)
+    text = write_report([place], tmp_path / "p.html").read_text()
+    assert "0 of 8 runs done, 1 failed, 7 not run yet" in text and "latent_dim=1000" in text
+    with pytest.raises(InputError, match="holds no runs"):
+        (tmp_path / "empty").mkdir()
+        write_report([tmp_path / "empty"], tmp_path / "p.html")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+class TestInABrowser:
+    """What a reader does with the page, by a script that is put into a copy of it."""
+
+    def told(self, page, tmp_path, script, *flags):
+        """What the script leaves in `told`, as JSON, and what the console said."""
+        ending = "<script>const told = (() => {" + script + "})(); document.body.innerHTML = ''; "
+        ending += "document.body.textContent = JSON.stringify(told);</script></body>"
+        copy = tmp_path / "copy.html"
+        copy.write_text(page.read_text().replace("</body>", ending))
+        command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", *flags]
+        command += [
+            "--virtual-time-budget=5000",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            copy.as_uri(),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        found = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
+        assert found, done.stderr
+        return json.loads(html.unescape(found[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+    def test_the_table_sorts_both_ways_and_numbers_as_numbers(self, page, tmp_path):
+        script = """
+        const table = document.querySelector("table.runs");
+        const column = name => [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent.trim() === name);
+        const values = j => [...table.tBodies[0].rows].map(row => row.cells[j].textContent.trim());
+        const click = j => table.tHead.rows[0].cells[j].querySelector("button").click();
+        const found = {};
+        for (const name of ["beta", "mcc"]) {
+          click(column(name)); found[name + " up"] = values(column(name));
+          click(column(name)); found[name + " down"] = values(column(name));
+        }
+        found.sort = table.tHead.rows[0].cells[column("mcc")].ariaSort;
+        found.loaded = performance.getEntriesByType("resource").map(entry => entry.name.slice(0, 5));
+        return found;"""
+        told, console = self.told(page, tmp_path, script)
+        assert told["beta up"] == ["1", "1", "4", "4", "16", "16", ""], "a run without it comes last"
+        assert told["beta down"] == ["16", "16", "4", "4", "1", "1", ""]
+        assert told["mcc up"] == sorted(told["mcc up"], key=float) == told["mcc down"][::-1]
+        assert told["sort"] == "descending"
+        assert set(told["loaded"]) <= {"data:"}, "nothing comes from elsewhere"
+        assert not console
+
+    def test_the_table_filters_by_words_and_by_columns(self, page, tmp_path):
+        script = """
+        const input = document.querySelector(".filter input"), table = document.querySelector("table.runs");
+        const found = {};
+        for (const text of ["", "pca", "beta=4", "beta >= 4 SEED=1", "mcc>2", "BETA-VAE seed=0", "nothing"]) {
+          input.value = text; input.dispatchEvent(new Event("input"));
+          found[text] = [[...table.tBodies[0].rows].filter(row => !row.hidden).length,
+                         document.querySelector(".count").textContent];
+        }
+        return found;"""
+        told, console = self.told(page, tmp_path, script)
+        shown = {text: count for text, (count, _) in told.items()}
+        assert shown == {
+            "": 7,
+            "pca": 1,
+            "beta=4": 2,
+            "beta >= 4 SEED=1": 2,
+            "mcc>2": 0,
+            "BETA-VAE seed=0": 3,
+            "nothing": 0,
+        }
+        assert told["beta=4"][1] == "2 of 7 runs"
+        assert not console
+
+    @pytest.mark.parametrize("width", [1300, 500])
+    def test_the_page_itself_never_scrolls_sideways(self, page, tmp_path, width):
+        script = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth];"
+        (wide, room), _ = self.told(page, tmp_path, script, f"--window-size={width},900")
+        assert room > 300
+        assert wide <= room
