@@ -256,8 +256,8 @@ def test_a_killed_fit_leaves_no_run_and_the_next_one_finishes(tmp_path):
     code = f"""
 import os, signal
 from unweave import run
-from unweave.perform import perform
-from tests.test_study import DATA, PCA, Run
+from unweave.experiments.runner import perform
+from tests.experiments.test_study import DATA, PCA, Run
 from pathlib import Path
 run._write_codes = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
@@ -391,7 +391,7 @@ def test_runs_that_are_scored_at_once_score_as_they_would_alone(tmp_path, monkey
     runs = sweep(DATA, model, seed=range(3))
     asked = ["mcc", "local-isometry", "translation-difficulty"]
     alone = execute(runs, tmp_path / "alone", metrics=asked)
-    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
+    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
     said: list[str] = []
     together = execute(runs, tmp_path / "together", metrics=asked, notify=said.append)
     assert any("scoring 3 more, several at once" in line for line in said)
@@ -418,8 +418,8 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
     def broken(*args, **kwargs):
         raise OSError("no processes today")
 
-    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
-    monkeypatch.setattr(unweave.perform, "Parallel", broken)
+    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
+    monkeypatch.setattr(unweave.experiments.runner, "Parallel", broken)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
     with pytest.warns(RuntimeWarning, match="one does it"):
         found = execute(runs, tmp_path, metrics=["mcc"])
@@ -427,7 +427,7 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
 
 
 def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(unweave.perform, "PATIENT", 0.0)
+    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
     how = unweave.experiments.runner.How(catalog.find_metrics(["mcc"]), jobs=1)
     assert not unweave.experiments.runner.perform_pack(runs, [tmp_path / run.key for run in runs], how)
@@ -444,7 +444,7 @@ def test_a_pack_that_is_too_large_for_the_device_is_trained_in_halves(tmp_path, 
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(methods, *args, **settings)
 
-    monkeypatch.setattr(unweave.perform, "fit_pack", small)
+    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", small)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(5))
     assert execute(runs, tmp_path, metrics=["mcc"])["seed"].tolist() == [0, 1, 2, 3, 4]
     assert sizes == [5, 2, 3, 1, 2] and not list(tmp_path.glob(".*.checkpoint"))
@@ -460,7 +460,7 @@ def test_a_pack_that_has_fitted_before_goes_on_from_its_checkpoint_when_memory_w
             raise torch.OutOfMemoryError("CUDA out of memory")
         return found
 
-    monkeypatch.setattr(unweave.perform, "fit_pack", late)
+    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", late)
     execute(sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(3)), tmp_path)
     assert sizes == [3, 3]
 
@@ -469,6 +469,6 @@ def test_one_model_that_is_too_large_for_the_device_is_named(tmp_path, monkeypat
     def none(*args, **settings):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(unweave.perform, "fit_pack", none)
+    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", none)
     with pytest.warns(match="does not fit into the memory of the device .*: a smaller batch_size"):
         execute([Run(DATA, BetaVAE(steps=2))], tmp_path, metrics=["mcc"])

@@ -170,7 +170,7 @@ def test_a_claim_is_all_or_nothing_and_ends_with_its_holder(tmp_path):
     code = f"""
 import time
 from pathlib import Path
-from unweave.claims import claimed
+from unweave.utils.locks import claimed
 with claimed(Path({str(tmp_path)!r}), ['a']):
     print('held', flush=True)
     time.sleep(60)

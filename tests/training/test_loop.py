@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
+from tests.methods.test_contract import NETWORKS, made
 from unweave import InputError, catalog
 from unweave.data.arrays import as_data
 from unweave.methods import GIN, BetaTCVAE, BetaVAE, FactorVAE, neural
@@ -21,8 +22,6 @@ from unweave.training.adam import Adam, adam, clipped, owners
 from unweave.training.checkpoint import Checkpoint, seconds_of
 from unweave.training.loop import Progress, seeded, train
 from unweave.training.strategies import choose
-
-from .contract.test_methods import NETWORKS, made
 
 rng = np.random.default_rng(0)
 Z = rng.uniform(-1, 1, (200, 2))

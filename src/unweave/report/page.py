@@ -44,8 +44,8 @@ def write_report(
     groups: dict[str, list[Evaluated]] = {}
     for run in done:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
-    environment = Environment(loader=PackageLoader("unweave", "."), autoescape=True, trim_blocks=True)
-    page = environment.get_template("report.html.jinja").render(
+    environment = Environment(loader=PackageLoader("unweave", "report"), autoescape=True, trim_blocks=True)
+    page = environment.get_template("template.html.jinja").render(
         version=__version__,
         studies=[_study(place, done, wrong) for place in kept if note_of(place)],
         groups=[_group(members, notify) for members in groups.values()],

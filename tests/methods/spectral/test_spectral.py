@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import LocallyLinearEmbedding
 
-from tests.test_methods import swiss_roll
+from tests.methods.test_recovery import swiss_roll
 from unweave import Factor, InputError, Mixing
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, TangentICA

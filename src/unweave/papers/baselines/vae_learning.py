@@ -1,6 +1,6 @@
 """Does learning happen? The variational family on dSprites with three factors: x, y and scale.
 
-python -m unweave.papers.baselines.vae_learning                     # 5,000 steps, three seeds; minutes on a GPU, hours on two cores
+python -m unweave.papers.baselines.vae_learning  # 5,000 steps, three seeds; minutes on a GPU, hours on two cores
 python -m unweave.papers.baselines.vae_learning --steps 500 --seeds 1
 
 All 6,144 images of one ellipse at one angle. Runs are kept under OUT/runs and not repeated; models that differ in seed

@@ -1,6 +1,6 @@
 """Sorrenson, Rother and Koethe (2020), Sec. 4.3: does GIN find two informative variables among ten?
 
-python -m unweave.papers.gin.artificial                          # 10 datasets x 10 seeds, six settings; minutes on a GPU
+python -m unweave.papers.gin.artificial  # 10 datasets x 10 seeds, six settings; minutes on a GPU
 python -m unweave.papers.gin.artificial --datasets 2 --seeds 2 --only "10,000 points"
 python -m unweave.papers.gin.artificial --only steep --datasets 10 --seeds 10
 

@@ -1,6 +1,6 @@
 """GIN on handwritten digits: the spectrum, the informative variables one by one, samples, and bits per dimension.
 
-python -m unweave.papers.gin.digits                               # MNIST, the paper's network and settings; minutes on a GPU
+python -m unweave.papers.gin.digits  # MNIST, the paper's network and settings; minutes on a GPU
 python -m unweave.papers.gin.digits --data emnist                 # the paper's data, where the files are
 python -m unweave.papers.gin.digits --method self-supervised      # augmentations instead of labels
 python -m unweave.papers.gin.digits --epochs 1                    # to see it run

@@ -1,8 +1,8 @@
 """Horan, Richardson and Weiss (2021): their figures, on every manifold that can be had here.
 
 python -m unweave.papers.hlle_ica.figures                       # the spectral methods: all manifolds, three seeds
-python -m unweave.papers.hlle_ica.figures --part networks       # the autoencoders, one seed; for a GPU, or for a night
-python -m unweave.papers.hlle_ica.figures --part networks --only faces squares     # some manifolds, in a process of its own
+python -m unweave.papers.hlle_ica.figures --part networks  # the autoencoders, one seed; for a GPU, or for a night
+python -m unweave.papers.hlle_ica.figures --part networks --only faces squares  # some manifolds only
 python -m unweave.papers.hlle_ica.figures --quick               # one seed, 1,000 images a manifold
 
 Runs are kept under OUT/runs and not repeated. Figure numbers are the paper's; 7 and 8 belong to the networks, Figure 6

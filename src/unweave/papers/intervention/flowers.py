@@ -1,6 +1,6 @@
 """Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbours of flowers, feature by feature.
 
-python -m unweave.papers.intervention.flowers                 # three features of 16 codes; for a GPU; wants the photographs
+python -m unweave.papers.intervention.flowers  # three features of 16 codes; for a GPU; wants the photographs
 python -m unweave.papers.intervention.flowers --scale small   # minutes on two cores
 
 Query photographs, and for each feature the nearest others by that feature alone, of the intervention autoencoder and of

@@ -1,6 +1,6 @@
 """Unsupervised disentanglement learning by intervention (2021), Figure 3: does translation difficulty tell good codes?
 
-python -m unweave.papers.intervention.metric                       # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
+python -m unweave.papers.intervention.metric  # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
 python -m unweave.papers.intervention.metric --scale small         # minutes on two cores
 python -m unweave.papers.intervention.metric --data shapes3d
 
@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from intervention_tables import DEPTHS, translated  # type: ignore[import-not-found]  # the file beside this one
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
@@ -27,6 +26,7 @@ from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute, nothing_done
 from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap
+from unweave.papers.intervention.tables import DEPTHS, translated
 from unweave.papers.verdicts import Claim, Findings, drawn, kept
 from unweave.report.figures.matrices import cells
 from unweave.report.figures.style import panels, save

@@ -1,6 +1,6 @@
 """Self-supervised GIN, Sec. 4.2: which sources are found by augmenting along two, along one, along one with noise?
 
-python -m unweave.papers.self_supervised_gin.artificial                      # ten trials each; minutes on a GPU, an hour on two cores
+python -m unweave.papers.self_supervised_gin.artificial  # ten trials each; minutes on a GPU, an hour on two cores
 python -m unweave.papers.self_supervised_gin.artificial --trials 2 --steps 200
 
 A trial is a mixture, a mixing and a start of its own. 10,000 points, ten copies of each; 80 epochs of 1,000 points. The

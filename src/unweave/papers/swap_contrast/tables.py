@@ -1,15 +1,15 @@
 """Swap and contrast (2022), Tables 1, 2 and 5: classifiers on nuisances that they have never seen.
 
-python -m unweave.papers.swap_contrast.tables --data colored-mnist            # Tables 1 and 5; for a GPU; wants MNIST's files
+python -m unweave.papers.swap_contrast.tables --data colored-mnist  # Tables 1 and 5; for a GPU; wants MNIST's files
 python -m unweave.papers.swap_contrast.tables --data rotation-colored-mnist   # Tables 2 and 5
 python -m unweave.papers.swap_contrast.tables --data shapes3d                 # Table 1
-python -m unweave.papers.swap_contrast.tables --data shapes3d --apart         # with colours that are far from those learned from
+python -m unweave.papers.swap_contrast.tables --data shapes3d --apart  # colors far from those of training
 python -m unweave.papers.swap_contrast.tables --data mpi3d                    # Table 1, where the file is found
-python -m unweave.papers.swap_contrast.tables --data colored-mnist --batch 128 --only CNN   # as many images as ours has in pairs
-python -m unweave.papers.swap_contrast.tables --data colored-mnist --tune     # strengths of every method, on seeds of their own
-python -m unweave.papers.swap_contrast.tables --data colored-mnist --best     # what was found so, on the seeds of the tables
+python -m unweave.papers.swap_contrast.tables --data colored-mnist --batch 128 --only CNN  # as many images as our pairs
+python -m unweave.papers.swap_contrast.tables --data colored-mnist --tune  # tune every method on other seeds
+python -m unweave.papers.swap_contrast.tables --data colored-mnist --best  # with the tuned hyperparameters
 python -m unweave.papers.swap_contrast.tables --data colored-mnist --ablate   # each loss of ours left out in turn
-python -m unweave.papers.swap_contrast.tables --data colored-mnist --scale small --only swap CNN   # minutes on two cores
+python -m unweave.papers.swap_contrast.tables --data colored-mnist --scale small --only swap CNN  # minutes on two cores
 
 Accuracy on average, and in the worst group: one combination of nuisances. The paper does not say what its groups are;
 the worst combination of class and nuisances is shown too. The probe is a fresh classifier of the nuisances from what
