@@ -245,8 +245,8 @@ HEAD = """# The papers
 Every table and figure of the five papers, and what became of it here. This page is written by `unweave paper docs` from
 the results under `src/unweave/papers`; what was run and how long it took is in [studies.md](studies.md). A verdict is
 by the claims of the paper; its numbers stand beside ours, mean and 95 % interval over the runs. That one method is
-ahead of another holds where so large a lead has a chance below one in twenty (Welch's test over the runs, one-sided). Nothing
-is corrected for the number of claims: of twenty leads that are none, one will hold.
+ahead of another holds where so large a lead has a chance below one in twenty (Welch's test over the runs, one-sided).
+Nothing is corrected for the number of claims: of twenty leads that are none, one will hold.
 """
 
 
