@@ -79,18 +79,18 @@ def freia(data: Table, steps: int) -> float:
         net.append(modules.PermuteRandom, seed=k)
         net.append(modules.GINCouplingBlock, subnet_constructor=subnet, clamp=2.0)
     assert sum(p.numel() for p in net.parameters() if p.requires_grad) == 4480
-    optimiser = torch.optim.Adam(net.parameters(), 1e-2)
+    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
     labels = data.c[:, 0].long()
     spans, done, start = [], 0, time.perf_counter()
     while done < steps:
         for rows in torch.randperm(len(labels)).split(1_000):  # a DataLoader would take a quarter longer
             x, u = data.x[rows], labels[rows]
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             z = net(x + 0.01 * torch.randn_like(x))[0]
             each = [z[u == k] for k in range(5)]
             nats = [(((w - w.mean(0)) / w.std(0)).square() / 2 + w.std(0).log()).sum() for w in each]
             (torch.stack(nats).sum() / z.numel()).backward()
-            optimiser.step()
+            optimizer.step()
             done += 1
             if done % 100 == 0:
                 spans.append(time.perf_counter() - start)

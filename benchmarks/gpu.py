@@ -46,7 +46,7 @@ from unweave.cli.terminal import say, say_table
 from unweave.data.core import Factor, FactorData, Table
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
 from unweave.methods.spectral.local import grams, hessian_operator, tangents
-from unweave.methods.spectral.neighbors import neighbours
+from unweave.methods.spectral.neighbors import neighbors
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import CHUNK, seeded, train
 from unweave.training.pack import Part
@@ -169,15 +169,15 @@ def eager(method: Any, data: FactorData) -> Callable[[int], None]:
     groups = {prefix: [p for k, p in net.named_parameters() if k.startswith(prefix)] for prefix in method.rates()}
     taken = {id(p) for prefix, ps in groups.items() if prefix for p in ps}
     groups[""] = [p for p in groups.get("", []) if id(p) not in taken]
-    optimiser = torch.optim.Adam([{"params": ps, "lr": float(method.rates()[k].lr)} for k, ps in groups.items() if ps])
+    optimizer = torch.optim.Adam([{"params": ps, "lr": float(method.rates()[k].lr)} for k, ps in groups.items() if ps])
 
     def run(steps: int) -> None:
         for _ in range(steps):
             batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
             loss = method.loss(net, batch)["loss"]
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     return run
 
@@ -372,9 +372,9 @@ def scoring(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
 
 
 def spectral(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
-    """HLLE + ICA of flat sheets, all points solved for: neighbours, the operator, and the whole of it; CPU and GPU.
+    """HLLE + ICA of flat sheets, all points solved for: neighbors, the operator, and the whole of it; CPU and GPU.
 
-    On a CPU, neighbours of many points are found up to a tenth too far away, on a GPU exactly.
+    On a CPU, neighbors of many points are found up to a tenth too far away, on a GPU exactly.
     """
     for n in (500, *options.points):  # the first one wakes up libraries
         x = FlatSheet(dimensions=2, points=n).load()
@@ -387,10 +387,10 @@ def spectral(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
 
 
 def taken(points: Tensor, sources: Tensor, device: str) -> dict[str, float]:
-    """Seconds for neighbours, for the operator, and for everything; and how well it went."""
+    """Seconds for neighbors, for the operator, and for everything; and how well it went."""
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     times = [time.perf_counter()]
-    near = neighbours(points.numpy(), 15, device)
+    near = neighbors(points.numpy(), 15, device)
     wait()
     times.append(time.perf_counter())
     U = tangents(grams(points.to(device), near[:, 1:]), 15, 2)
@@ -401,7 +401,7 @@ def taken(points: Tensor, sources: Tensor, device: str) -> dict[str, float]:
     z = method.fit(points.numpy()).codes_
     times.append(time.perf_counter())
     a, b, c = np.diff(times).tolist()
-    return {"neighbours": a, "operator": b, "all": c, "mcc": float(mcc(sources, z))}
+    return {"neighbors": a, "operator": b, "all": c, "mcc": float(mcc(sources, z))}
 
 
 def kept(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

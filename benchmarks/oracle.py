@@ -19,7 +19,7 @@ def main() -> None:
     reference = json.loads((folder / "metric_reference.json").read_text())
     worst: dict[str, float] = {}
     with np.load(folder / "metric_cases.npz", allow_pickle=False) as arrays:
-        for name, wanted in reference.items():
+        for name, expected in reference.items():
             f, z = arrays[f"{name}_f"], arrays[f"{name}_z"]
             boosted = dci(f, z, estimator="gbt", seed=None)
             ours = {
@@ -33,7 +33,7 @@ def main() -> None:
                 "dci_completeness": boosted.completeness,
                 "dci_informativeness_test": boosted.informativeness,
             }
-            gaps = {k: abs(v - wanted[k]) for k, v in ours.items() if wanted[k] is not None}
+            gaps = {k: abs(v - expected[k]) for k, v in ours.items() if expected[k] is not None}
             worst = {k: max(gap, worst.get(k, 0.0)) for k, gap in gaps.items()} | {
                 k: v for k, v in worst.items() if k not in gaps
             }

@@ -1,4 +1,4 @@
-"""Which regulariser takes dSprites apart, and at which strength?
+"""Which regularizer takes dSprites apart, and at which strength?
 
 beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones; five seeds each, 30,000 steps.
 

@@ -61,7 +61,7 @@ def plain(method: BetaVAE, x: Tensor, device: str) -> Run:
     """An eager loop; a DataLoader on a CPU, data on the device on a GPU."""
     method.shape_ = tuple(x.shape[1:])
     net = seeded(method).to(device)
-    optimiser = torch.optim.Adam(net.parameters(), float(method.lr))
+    optimizer = torch.optim.Adam(net.parameters(), float(method.lr))
     batches = forever(DataLoader(TensorDataset(x), method.batch_size, shuffle=True, drop_last=True))
     resident = x.to(device)
 
@@ -72,9 +72,9 @@ def plain(method: BetaVAE, x: Tensor, device: str) -> Run:
             else:
                 batch = resident[torch.randint(len(resident), (method.batch_size,), device=device)]
             loss = loss_of(net, batch, float(method.beta), x.ndim == 4)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     return run
 

@@ -1,6 +1,6 @@
 """Small cases with fixed seeds, whose results are kept in `tests/reference/golden.npz` and `golden.json`.
 
-`python -m tests.golden` records them anew, which is right only after a wanted change of an algorithm. Everything is
+`python -m tests.golden` records them anew, which is right only after a expected change of an algorithm. Everything is
 named by classes and functions, since names in the catalog may change, and made by public names alone.
 """
 

@@ -30,9 +30,9 @@ def numbers():
     return json.loads((golden.HERE / "golden.json").read_text())
 
 
-def assert_numbers(found, wanted):
-    assert sorted(found) == sorted(wanted)
-    wrong = {name: (found[name], value) for name, value in wanted.items() if not close(found[name], value)}
+def assert_numbers(found, expected):
+    assert sorted(found) == sorted(expected)
+    wrong = {name: (found[name], value) for name, value in expected.items() if not close(found[name], value)}
     assert not wrong, wrong
 
 
@@ -48,14 +48,14 @@ def test_results_are_those_that_were_recorded(name, arrays, numbers):
     found, scores = golden.computed(CASES[name])
     kept = {key.removeprefix(f"{name}/"): value for key, value in arrays.items() if key.startswith(f"{name}/")}
     assert sorted(found) == sorted(kept)
-    for part, wanted in kept.items():
-        assert found[part].shape == wanted.shape, part
-        assert found[part].dtype == wanted.dtype, part
-        if wanted.dtype.kind in "fiu" and wanted.size:
-            scale = max(1e-30, float(np.abs(wanted).max()))
-            np.testing.assert_allclose(found[part], wanted, rtol=0, atol=TOLERANCE * scale, err_msg=part)
+    for part, expected in kept.items():
+        assert found[part].shape == expected.shape, part
+        assert found[part].dtype == expected.dtype, part
+        if expected.dtype.kind in "fiu" and expected.size:
+            scale = max(1e-30, float(np.abs(expected).max()))
+            np.testing.assert_allclose(found[part], expected, rtol=0, atol=TOLERANCE * scale, err_msg=part)
         else:
-            assert np.array_equal(found[part], wanted), part
+            assert np.array_equal(found[part], expected), part
     assert_numbers(scores, numbers[name])
 
 

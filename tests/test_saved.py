@@ -38,9 +38,9 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-def assert_same(found, wanted):
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+def assert_same(found, expected):
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 def old(load, *args):

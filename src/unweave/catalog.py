@@ -140,17 +140,17 @@ def _own(noun: str, name: str) -> Any:
     file, attribute = name.rsplit(":", 1)
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
-        raise InputError(f"{name!r}: no Python file {file!r}; wanted path/to/mine.py:My{noun.capitalize()}")
+        raise InputError(f"{name!r}: no Python file {file!r}; expected path/to/mine.py:My{noun.capitalize()}")
     module = executed(path.resolve(), path.stat().st_mtime_ns)
     if not hasattr(module, attribute):
         have = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
         raise unknown(f"{noun} in {file}", attribute, have)
     thing = getattr(module, attribute)
-    wanted = {"method": Method, "dataset": Dataset}.get(noun)
-    if wanted is None and not hasattr(thing, "facts"):
+    expected = {"method": Method, "dataset": Dataset}.get(noun)
+    if expected is None and not hasattr(thing, "facts"):
         raise InputError(f"{name} is not a metric: mark it with @unweave.metric(paper=...)")
-    if wanted is not None and not (isinstance(thing, type) and issubclass(thing, wanted)):
-        raise InputError(f"{name} is not a {noun}: it must be a subclass of unweave.{wanted.__name__}")
+    if expected is not None and not (isinstance(thing, type) and issubclass(thing, expected)):
+        raise InputError(f"{name} is not a {noun}: it must be a subclass of unweave.{expected.__name__}")
     missing = sorted(getattr(thing, "__abstractmethods__", ()))
     if missing:
         raise InputError(f"{name} is not finished: write {', '.join(missing)}")

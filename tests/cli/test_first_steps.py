@@ -193,8 +193,8 @@ def test_a_study_says_what_is_wrong_in_a_line(monkeypatch, capsys):
         raise InputError(f"{options.seeds} seeds do not do")
 
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which launch replaces
-    said = {"": "unweave: 3 seeds do not do", "--seeds 0": "--seeds 0: wanted 1 at least"}
-    said |= {"--steps -4": "--steps -4: wanted 0", "--sedes 1": "Perhaps you meant"}
+    said = {"": "unweave: 3 seeds do not do", "--seeds 0": "--seeds 0: expected 1 at least"}
+    said |= {"--steps -4": "--steps -4: expected 0", "--sedes 1": "Perhaps you meant"}
     for args, text in said.items():
         monkeypatch.setattr("sys.argv", ["study.py", *args.split()])
         with pytest.raises(SystemExit) as stopped:
@@ -227,10 +227,10 @@ def test_a_run_of_one_s_own_class_is_drawn_where_that_is_told(tmp_path, monkeypa
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(20, 1, 8, 8)))
     fit = ["fit", "own_class.py:Mine", "x.npy", "--steps", "2", "--widths", "4", "--hidden", "8", "--out", "run"]
     draw = ["draw", "run", "x.npy"]
-    for args, wanted in ((fit, 0), (draw, 2), ([*draw, "--method", "own_class.py:Mine"], 0)):
+    for args, expected in ((fit, 0), (draw, 2), ([*draw, "--method", "own_class.py:Mine"], 0)):
         with pytest.raises(SystemExit) as stopped:
             cli.main(args)
-        assert stopped.value.code == wanted
+        assert stopped.value.code == expected
     assert (tmp_path / "figures" / "traversals.png").is_file()
 
 

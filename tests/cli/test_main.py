@@ -65,7 +65,7 @@ def test_fit_help_names_what_there_is_and_then_its_options(run):
     _, out, _ = run("fit", "hessian-ica", "squares-xy", "--help")
     assert "--latent-dim" in out
     assert "--data.points" in out
-    assert "size of a neighbourhood" in out
+    assert "size of a neighborhood" in out
 
 
 def test_fit_score_and_report_follow_each_other(run, tmp_path):
@@ -226,8 +226,8 @@ BAD = {
     "big square": (["fit", "pca", "squares-xy", "--data.side", "99"], "side must be smaller"),
     "no factors sought": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "0"], "at least one factor"),
     "too many factors": (["fit", "pca", "squares-xy", *SMALL, "--latent-dim", "60"], "more than the data allow"),
-    "few neighbours": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "3"], "needs at least 10"),
-    "many neighbours": (
+    "few neighbors": (["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "3"], "needs at least 10"),
+    "many neighbors": (
         ["fit", "hessian-ica", "squares-xy", *SMALL, "--n-neighbors", "60"],
         "n_samples=60 is too few",
     ),
@@ -252,10 +252,10 @@ def test_a_mistake_gets_one_clear_message_and_exit_code_2(case, run):
     np.save("z.npy", np.arange(8.0).reshape(4, 2))
     np.save("f.npy", np.arange(6.0).reshape(3, 2))
     np.save("wide.npy", np.arange(8.0).reshape(2, 4))
-    args, wanted = BAD[case]
+    args, expected = BAD[case]
     code, _, err = run(*args)
     assert code == 2, err
-    assert wanted in err
+    assert expected in err
     assert "Traceback" not in err
     assert [line for line in err.splitlines() if line.startswith("unweave: ")] == err.splitlines()[-1:]
 

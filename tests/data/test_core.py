@@ -46,11 +46,11 @@ def test_a_grid_that_is_not_full_is_refused():
 def test_a_table_finds_rows_by_their_factors():
     c = torch.tensor([[0, 0], [0, 1], [1, 0], [0, 1]], dtype=torch.float64)
     table = Table(torch.arange(4.0)[:, None], c, (Factor("a", 2, "nominal"), Factor("b", 2, "nominal")))
-    wanted = torch.tensor([[0, 1]] * 200 + [[1, 0]])
-    rows = table.locate(wanted, rng())[:, 0]
+    expected = torch.tensor([[0, 1]] * 200 + [[1, 0]])
+    rows = table.locate(expected, rng())[:, 0]
     assert set(rows[:200].tolist()) == {1, 3}
     assert rows[200] == 2
-    assert torch.equal(table.labels(rows[:, None]), wanted.double())
+    assert torch.equal(table.labels(rows[:, None]), expected.double())
     with pytest.raises(InputError, match=r"a=1, b=1 \(1 of 2"):
         table.locate(torch.tensor([[0, 0], [1, 1]]), rng())
 
@@ -131,9 +131,9 @@ def test_values_are_held_against_their_annotations(value, hint, fits):
 
 
 def test_datasets_refuse_settings_of_the_wrong_type():
-    with pytest.raises(InputError, match="mixing='foo', wanted 'soft' or 'steep'"):
+    with pytest.raises(InputError, match="mixing='foo', expected 'soft' or 'steep'"):
         GaussianMixture(mixing="foo")
-    with pytest.raises(InputError, match=r"points=2\.5, wanted a whole number"):
+    with pytest.raises(InputError, match=r"points=2\.5, expected a whole number"):
         SquaresXY(points=2.5)
 
 

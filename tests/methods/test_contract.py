@@ -115,7 +115,7 @@ def test_a_decoder_undoes_the_encoder_on_its_own_range_or_says_that_there_is_non
         assert again.shape == x.shape
         if name in CLOSED:
             np.testing.assert_allclose(method.transform(again), z, atol=1e-6)
-        with pytest.raises(InputError, match=r"wanted \(n, 2\)"):
+        with pytest.raises(InputError, match=r"expected \(n, 2\)"):
             method.inverse_transform(z[:, :1])
 
 

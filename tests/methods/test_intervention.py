@@ -23,9 +23,9 @@ from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAuto
 from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.metrics.contract import Scorer, scored, variants
-from unweave.nn.batch_norm import BatchNormed, Normalise
+from unweave.nn.batch_norm import BatchNormed, Normalize
 from unweave.nn.functional import shuffled
-from unweave.nn.spectral_norm import normalised, spectrally
+from unweave.nn.spectral_norm import normalized, spectrally
 from unweave.training.loop import train
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
@@ -85,10 +85,10 @@ def test_the_adversarial_loss_is_reweighted_and_each_side_gets_its_own_gradient(
     adv, critic = method.adversarial(net, real, x_1)
     w = net.weight(x_1)[:, 0].exp()
     belief = torch.sigmoid(net.discriminator(x_1)[:, 0])
-    wanted = (w / w.mean() * (1 - belief).log()).mean()
-    assert float(adv) == pytest.approx(float(wanted), rel=1e-4)
-    seen = torch.sigmoid(net.discriminator(real)[:, 0]).log().mean() + wanted
-    assert float(critic) == pytest.approx(-float(seen), rel=1e-4)  # the discriminator maximises L_adv
+    expected = (w / w.mean() * (1 - belief).log()).mean()
+    assert float(adv) == pytest.approx(float(expected), rel=1e-4)
+    seen = torch.sigmoid(net.discriminator(real)[:, 0]).log().mean() + expected
+    assert float(critic) == pytest.approx(-float(seen), rel=1e-4)  # the discriminator maximizes L_adv
 
     def moved(loss):
         names, tensors = zip(*[*net.named_parameters(), ("x_1", x_1)], strict=True)
@@ -101,8 +101,8 @@ def test_the_adversarial_loss_is_reweighted_and_each_side_gets_its_own_gradient(
     assert moved(softer) == {"weight", "x_1"}
     slope = torch.autograd.grad(softer, x_1, retain_graph=True)[0]
     fixed = (w / w.mean()).detach()
-    wanted = torch.autograd.grad(-(fixed * torch.sigmoid(net.discriminator(x_1)[:, 0]).log()).mean(), x_1)[0]
-    torch.testing.assert_close(slope, wanted, rtol=1e-3, atol=1e-6)
+    expected = torch.autograd.grad(-(fixed * torch.sigmoid(net.discriminator(x_1)[:, 0]).log()).mean(), x_1)[0]
+    torch.testing.assert_close(slope, expected, rtol=1e-3, atol=1e-6)
     minimax = torch.autograd.grad(adv, list(net.weight.parameters()), retain_graph=True)
     same = torch.autograd.grad(softer, list(net.weight.parameters()))
     for a, b in zip(minimax, same, strict=True):  # the weights are taught alike by both
@@ -133,8 +133,8 @@ def test_weights_have_mean_one_whatever_the_network_says(ready):
 def test_without_reweighing_all_images_count_alike(ready):
     method, net, batch = ready(reweigh=False, adversary="minimax")
     adv, _ = method.adversarial(net, batch["x"], batch["x_r"])
-    wanted = (1 - torch.sigmoid(net.discriminator(batch["x_r"])[:, 0])).log().mean()
-    assert float(adv) == pytest.approx(float(wanted), rel=1e-5)
+    expected = (1 - torch.sigmoid(net.discriminator(batch["x_r"])[:, 0])).log().mean()
+    assert float(adv) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_others(ready):
@@ -157,10 +157,10 @@ def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_others(ready):
             n: (p - 0.01 * scale * g).detach().requires_grad_() for (n, p), g in zip(theta.items(), grads, strict=True)
         }
     u, v = net.decoder(exchanged(z_r, a, b, own)).chunk(2)
-    wanted = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
+    expected = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
     for through in ("data", "steps"):
         found = replace_setting(method, through=through).difficulty(net, z, z_r, own, torch.tensor(1.0))
-        assert float(found) == pytest.approx(float(wanted), rel=1e-4)
+        assert float(found) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_weight_of_the_difficulty_is_that_of_the_gradient_which_reaches_the_autoencoder(ready):
@@ -188,8 +188,8 @@ def test_a_ridge_translator_is_scikit_learns_and_exact_where_it_can_be():
     u, u_new = rng.normal(size=(20, 3)), rng.normal(size=(8, 3))
     map_ = rng.normal(size=(3, 3))
     v = u @ map_ + 1
-    centred = u - u.mean(0)
-    known = Ridge(alpha=RIDGE * np.square(centred).sum(1).mean(), fit_intercept=False).fit(centred, v - v.mean(0))
+    centered = u - u.mean(0)
+    known = Ridge(alpha=RIDGE * np.square(centered).sum(1).mean(), fit_intercept=False).fit(centered, v - v.mean(0))
     found = ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
     np.testing.assert_allclose(found, known.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
     np.testing.assert_allclose(found, u_new @ map_ + 1, atol=0.1)
@@ -316,21 +316,21 @@ def test_each_player_of_the_game_gets_its_own_gradient(sheet):
     assert moved(terms["loss"]) == {"decoder", "body", "real", "q", "pairs"}
     codes = batch["c"][:, :2]
     fake = net.decoder(batch["c"], rows=6)
-    wanted = 0.5 * (net.q(net.body(fake)) - codes).square().sum(1).mean()
-    assert float(terms["info"]) == pytest.approx(float(wanted), rel=1e-5)
+    expected = 0.5 * (net.q(net.body(fake)) - codes).square().sum(1).mean()
+    assert float(terms["info"]) == pytest.approx(float(expected), rel=1e-5)
     early = float(terms["loss"])
     late = float(method.loss(net, batch | {"progress": torch.tensor(0.5)})["loss"])
     assert late == pytest.approx(early + method.contrast * float(terms["contrast"]), rel=1e-4)
 
 
-def test_batches_are_normalised_as_torch_does_and_rows_alone_by_the_usual_ones():
+def test_batches_are_normalized_as_torch_does_and_rows_alone_by_the_usual_ones():
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), nn.ConvTranspose2d(2, 5, 4, 2, 1),
                           nn.ReLU(), nn.Conv2d(5, 1, 3))  # fmt: skip
     usual, x = torch.randn(40, 3), torch.randn(7, 3)
     net = BatchNormed(copy.deepcopy(plain))
     theirs = nn.Sequential(*plain[:2], nn.BatchNorm1d(8), *plain[2:5], nn.BatchNorm2d(5), plain[5])
-    for own, other in zip((m for m in net.modules() if isinstance(m, Normalise)), (theirs[2], theirs[6]), strict=True):
+    for own, other in zip((m for m in net.modules() if isinstance(m, Normalize)), (theirs[2], theirs[6]), strict=True):
         for weights in (own, other):
             weights.weight.data, weights.bias.data = (
                 torch.linspace(0.5, 2, len(own.bias)),
@@ -361,19 +361,19 @@ def test_infogan_cr_makes_images_as_different_as_those_it_sees_and_reads_its_cod
 
 
 def test_settings_of_infogan_cr_that_cannot_work_are_refused(sheet):
-    bad = ({"latent_dim": 1}, "wanted two"), ({"gap": 2.0}, "a gap in"), ({"gap_stages": 0}, "stage")
+    bad = ({"latent_dim": 1}, "expected two"), ({"gap": 2.0}, "a gap in"), ({"gap_stages": 0}, "stage")
     for settings, said in (*bad, ({"batch_size": 1}, "batch_size=1")):
         with pytest.raises(InputError, match=said):
             InfoGANCR(**{"layers": (8,), "steps": 2} | settings).fit(sheet)
 
 
-def test_normalised_layers_have_a_largest_singular_value_near_one():
+def test_normalized_layers_have_a_largest_singular_value_near_one():
     torch.manual_seed(0)
     W = torch.randn(20, 30)
-    found = float(torch.linalg.matrix_norm(normalised(W, W.sum(1)), 2))
+    found = float(torch.linalg.matrix_norm(normalized(W, W.sum(1)), 2))
     assert 1 - 1e-4 <= found < 1.2  # power iteration can only fall short of the largest
     rank_one = torch.outer(torch.randn(5), torch.randn(7))
-    torch.testing.assert_close(normalised(rank_one, rank_one.sum(1)), rank_one / torch.linalg.matrix_norm(rank_one, 2))
+    torch.testing.assert_close(normalized(rank_one, rank_one.sum(1)), rank_one / torch.linalg.matrix_norm(rank_one, 2))
     net = spectrally(nn.Sequential(nn.Conv2d(2, 3, 4, 2, 1), nn.Flatten(), nn.Linear(12, 2)))
     bias = [net[0].bias, net[2].bias]
     out = net(torch.ones(1, 2, 4, 4))
@@ -568,7 +568,7 @@ def test_resampled_data_are_tied_in_training_and_never_in_the_test():
         Resampled(points=0).load()
 
 
-def test_coloured_digits_are_tied_by_their_own_rule():
+def test_colored_digits_are_tied_by_their_own_rule():
     data = Resampled(of="colored-mnist", strength=0.1)
     try:
         tied = data.load()

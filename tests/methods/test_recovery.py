@@ -75,7 +75,7 @@ def test_hessian_ica_finds_position_in_images_of_squares():
     assert mcc(data.sources, codes) > 0.99
 
 
-def test_hard_edges_hide_the_colour_and_smoothing_shows_it():
+def test_hard_edges_hide_the_color_and_smoothing_shows_it():
     """On hard-edged images HLLE loses a factor; left to itself it blurs them, and finds both."""
     data = SquaresXC(points=900).load()
     x = data.render(data.sources)
@@ -89,7 +89,7 @@ def test_hard_edges_hide_the_colour_and_smoothing_shows_it():
 
 
 def test_an_exact_null_space_is_found_too():
-    """Flat data make the Hessian operator exactly singular, which a sparse factorisation alone does not survive."""
+    """Flat data make the Hessian operator exactly singular, which a sparse factorization alone does not survive."""
     z = np.random.default_rng(0).uniform(-1, 1, (600, 2))
     assert mcc(z, HessianICA().fit_transform(z @ np.random.default_rng(1).normal(size=(2, 6)))) > 0.99
 
@@ -103,11 +103,9 @@ def test_points_in_several_pieces_are_refused_with_their_sizes():
         HessianICA().fit(x)
 
 
-def test_neighbours_are_checked_against_dimension_and_samples():
+def test_neighbors_are_checked_against_dimension_and_samples():
     x = np.random.default_rng(0).uniform(size=(30, 5))
-    with pytest.raises(
-        InputError, match="n_neighbors=9 is too few for latent_dim=3: a neighbourhood needs at least 10"
-    ):
+    with pytest.raises(InputError, match="n_neighbors=9 is too few for latent_dim=3: a neighborhood needs at least 10"):
         HessianICA(latent_dim=3, n_neighbors=9).fit(x)
     with pytest.raises(InputError, match="n_samples=30 is too few for n_neighbors=30"):
         HessianICA(n_neighbors=30).fit(x)
@@ -116,7 +114,7 @@ def test_neighbours_are_checked_against_dimension_and_samples():
 
 
 def test_labels_reach_only_the_methods_that_need_them():
-    class Labelled(Method):
+    class Labeled(Method):
         """Takes the class means."""
 
         needs = "labels"
@@ -129,7 +127,7 @@ def test_labels_reach_only_the_methods_that_need_them():
             return x @ self.means_[:, None]
 
     x = np.array([[1.0, 0], [0, 1], [0, 3]])
-    assert Labelled(latent_dim=1).fit(x, ["a", "b", "b"]).transform(x).tolist() == [[0], [2], [6]]
+    assert Labeled(latent_dim=1).fit(x, ["a", "b", "b"]).transform(x).tolist() == [[0], [2], [6]]
 
 
 def test_a_data_frame_keeps_its_column_names():
@@ -174,11 +172,11 @@ def test_more_factors_than_the_rank_of_the_data_are_refused(method):
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        (PCA(latent_dim="2"), "latent_dim='2', wanted a whole number"),
-        (PCA(latent_dim=2.5), "latent_dim=2.5, wanted a whole number"),
+        (PCA(latent_dim="2"), "latent_dim='2', expected a whole number"),
+        (PCA(latent_dim=2.5), "latent_dim=2.5, expected a whole number"),
         (PCA(latent_dim=True), "latent_dim=True"),
         (PCA(seed=-1), "seed=-1"),
-        (HessianICA(n_neighbors=None), "n_neighbors=None, wanted a whole number or 'auto'"),
+        (HessianICA(n_neighbors=None), "n_neighbors=None, expected a whole number or 'auto'"),
         (HessianICA(latent_dim=2, project=1), "project=1"),
         (HessianICA(project=-1), "project=-1"),
     ],
@@ -209,7 +207,7 @@ def test_what_encode_gives_is_checked():
         def encode(self, x):
             return x[:, :1]
 
-    with pytest.raises(InputError, match=r"codes of shape \(9, 1\), wanted \(9, 2\)"):
+    with pytest.raises(InputError, match=r"codes of shape \(9, 1\), expected \(9, 2\)"):
         Wrong().fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
     with pytest.raises(InputError, match="cannot be called 'codes'"):
         type("Taken", (Wrong,), {"__annotations__": {"codes": int}, "codes": 1})

@@ -96,7 +96,7 @@ def test_the_closest_pairs_are_the_closest(z):
         near_pairs(z, z, closest=0)
 
 
-def test_the_rescaling_minimises_the_mean_squared_difference_of_distances():
+def test_the_rescaling_minimizes_the_mean_squared_difference_of_distances():
     """Against a search by brute force over both scales."""
     rng = np.random.default_rng(1)
     x = rng.uniform(size=(150, 2))
@@ -194,7 +194,7 @@ def test_sap_of_classes_and_numbers_takes_accuracy_for_the_ones_and_correlation_
     alone = [sap(c[:, [j]], z, predictor=how) for j, how in enumerate(("logistic", "r2", "logistic"))]
     assert both == pytest.approx(np.mean(alone))
     assert sap(c, z, predictor=["r2"] * 3) == sap(c, z, predictor="r2")
-    with pytest.raises(InputError, match="2 predictors for 3 factors: wanted one for all, or each"):
+    with pytest.raises(InputError, match="2 predictors for 3 factors: expected one for all, or each"):
         sap(c, z, predictor=["r2", "svm"])
     with pytest.raises(InputError, match=r"factor 1 .* is continuous"):
         sap(c, z, predictor=["r2", "svm", "r2"])
@@ -209,7 +209,7 @@ def test_codes_that_are_the_factors_of_dsprites_have_a_sap_of_more_than_a_half()
     assert 0.5 < sap(c, z + 0.02 * rng.normal(size=z.shape), predictor="logistic") < 0.7
 
 
-def test_standardised_sap_does_not_depend_on_the_scale_of_codes():
+def test_standardized_sap_does_not_depend_on_the_scale_of_codes():
     c = np.random.default_rng(0).integers(0, 6, (3000, 2)).astype(float)
     z = c + np.random.default_rng(1).normal(size=c.shape)
     scaled = [sap(c, s * z) for s in (0.1, 1, 10)]
@@ -329,7 +329,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
 
 @pytest.mark.parametrize("name", ["infomec", "dci[trees]", "sap[logistic]", "mig", "explicitness"])
 def test_every_interval_holds_its_value_and_is_narrower_with_more_samples(name):
-    """Scores that train, test or look for neighbours must not see a row twice."""
+    """Scores that train, test or look for neighbors must not see a row twice."""
     rng = np.random.default_rng(0)
     c = rng.integers(0, [3, 4], (1600, 2)).astype(float)
     z = c + 0.5 * rng.normal(size=c.shape)

@@ -25,22 +25,22 @@ CASES = cases()
 
 @pytest.mark.parametrize("name", CASES)
 def test_scores_without_training_are_those_of_the_reference_library(name):
-    f, z, wanted = CASES[name]
-    assert mig(f, z) == pytest.approx(wanted["mig"], abs=1e-3)
-    assert irs(f, z) == pytest.approx(wanted["irs"], abs=1e-3)
-    assert modularity(f, z) == pytest.approx(wanted["modularity"], abs=1e-3)
-    assert sap(f, z, predictor="r2") == pytest.approx(wanted["sap_continuous"], abs=0.01)
+    f, z, expected = CASES[name]
+    assert mig(f, z) == pytest.approx(expected["mig"], abs=1e-3)
+    assert irs(f, z) == pytest.approx(expected["irs"], abs=1e-3)
+    assert modularity(f, z) == pytest.approx(expected["modularity"], abs=1e-3)
+    assert sap(f, z, predictor="r2") == pytest.approx(expected["sap_continuous"], abs=0.01)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_scores_with_training_are_those_of_the_reference_library(name):
-    f, z, wanted = CASES[name]
-    assert sap(f, z, standardize=False, seed=None) == pytest.approx(wanted["sap_discrete"], abs=0.01)
+    f, z, expected = CASES[name]
+    assert sap(f, z, standardize=False, seed=None) == pytest.approx(expected["sap_discrete"], abs=0.01)
     value = explicitness(f, z, seed=None)
-    if wanted["explicitness_test"] is None:
+    if expected["explicitness_test"] is None:
         assert 0.5 < value <= 1, "a dead dimension stops the reference library, and not us"
     else:
-        assert value == pytest.approx(wanted["explicitness_test"], abs=0.01)
+        assert value == pytest.approx(expected["explicitness_test"], abs=0.01)
 
 
 def test_the_fast_dci_ranks_the_cases_as_the_slow_one():

@@ -48,7 +48,7 @@ def turned(z, degrees=45.0):
 
 
 def test_the_estimators_of_dci_give_one_code_different_numbers():
-    """An axis-aligned code with noise: L1-penalised regression sees one code per factor, forests spread importance."""
+    """An axis-aligned code with noise: L1-penalized regression sees one code per factor, forests spread importance."""
     rng = np.random.default_rng(0)
     c = rng.uniform(-1, 1, (1500, 3))
     z = np.column_stack([c + 0.3 * rng.normal(size=c.shape), rng.normal(size=(1500, 3))])
@@ -136,19 +136,19 @@ def test_codes_that_determine_each_other_and_dead_ones():
 
 def test_the_worst_group_decides():
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    colour = np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    guess = np.array([0, 0, 0, 1, 0, 1, 1, 1])  # goes by colour
+    color = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    guess = np.array([0, 0, 0, 1, 0, 1, 1, 1])  # goes by color
     assert average_accuracy(y, guess) == pytest.approx(6 / 8)
     assert worst_group_accuracy(y, guess) == pytest.approx(3 / 4)
-    assert worst_group_accuracy(y, guess, np.stack([y, colour], 1)) == 0
-    assert worst_group_accuracy(y, guess, colour) == pytest.approx(3 / 4)
+    assert worst_group_accuracy(y, guess, np.stack([y, color], 1)) == 0
+    assert worst_group_accuracy(y, guess, color) == pytest.approx(3 / 4)
     assert worst_group_accuracy(["a", "b"], ["a", "b"], ["x", "y"]) == 1
-    mixed = pd.DataFrame({"y": y, "colour": ["red", "red", "red", None, "red", None, None, None]})
+    mixed = pd.DataFrame({"y": y, "color": ["red", "red", "red", None, "red", None, None, None]})
     assert worst_group_accuracy(y, guess, mixed) == 0
     with pytest.raises(InputError, match="argmax"):
         average_accuracy(y, np.eye(2)[guess])
     with pytest.raises(InputError, match="7 rows of groups and 8 labels"):
-        worst_group_accuracy(y, guess, colour[1:])
+        worst_group_accuracy(y, guess, color[1:])
 
 
 # Selection without labels ---------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_explain_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert found["findings"] == ["Code 4 never changes: dead."]
     assert np.array(found["information"]).shape == (3, 4)
     assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
-    for args, wanted in (
+    for args, expected in (
         (["explain", "z.npy"], "give --factors FILE"),
         (["explain", "z.npy", "--factors", "f.csv", "--out", "x.txt"], "written as .svg, .png or .pdf"),
         (["select"], "name run folders"),
@@ -370,7 +370,7 @@ def test_explain_on_the_command_line(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as done:
             main(args)
         assert done.value.code == 2
-        assert wanted in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
 
 
 def test_select_ranks_runs_by_agreement(tmp_path, capsys):
@@ -436,7 +436,7 @@ def test_every_criterion_says_how_much_to_trust_a_run(spread, by):
 
 def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(tmp_path):
     data, small = GaussianMixture(points=400), {"steps": 60, "batch_size": 100}
-    flows = [GIN(**small, lr=1e-4, standardise=own) for own in (False, True)]
+    flows = [GIN(**small, lr=1e-4, standardize=own) for own in (False, True)]
     vaes = [IVAE(**small, spread=s, layers=(8,), latent_dim=2) for s in (0.1, 10.0)]
     runs = [Run(data, method) for method in (*flows, *vaes)]
     unweave.execute(runs, tmp_path, metrics=[])
@@ -444,7 +444,7 @@ def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(t
     trust = trusted(found, "likelihood")
     ends = [pd.read_parquet(run.folder / "history.parquet").tail(6).mean() for run in found]
     x = data.load().collect(400, torch.Generator()).x
-    scale = float(x.double().std(0).log().sum())  # what standardising does to a density
+    scale = float(x.double().std(0).log().sum())  # what standardizing does to a density
     assert abs(scale) > 2
     assert trust[:2] == pytest.approx([-ends[0]["nats"], -ends[1]["nats"] - scale], abs=0.02)
     # Batches are judged by statistics of their own, which flatters them by less than a missing scale would.

@@ -61,7 +61,7 @@ def test_stratified_weights_sum_to_one_with_the_special_ones_along_the_diagonal(
     m = b - 1
     special = weight[torch.arange(b), (torch.arange(b) + 1) % b]
     torch.testing.assert_close(special, torch.full((b,), (n - m) / (n * m), dtype=torch.float64), atol=1e-9, rtol=1e-5)
-    with pytest.raises(ValueError, match="wanted 2 <= batch"):
+    with pytest.raises(ValueError, match="expected 2 <= batch"):
         stratified(5, 4)
 
 

@@ -27,9 +27,9 @@ COUNTS = {
 
 
 def test_every_table_and_figure_has_its_name():
-    wanted = [f"{name}/table-{k + 1}" for name, (tables, _) in COUNTS.items() for k in range(tables)]
-    wanted += [f"{name}/figure-{k + 1}" for name, (_, figures) in COUNTS.items() for k in range(figures)]
-    assert sorted(ITEMS) == sorted(wanted)
+    expected = [f"{name}/table-{k + 1}" for name, (tables, _) in COUNTS.items() for k in range(tables)]
+    expected += [f"{name}/figure-{k + 1}" for name, (_, figures) in COUNTS.items() for k in range(figures)]
+    assert sorted(ITEMS) == sorted(expected)
 
 
 def test_every_study_of_a_paper_belongs_to_one():

@@ -176,7 +176,7 @@ def test_without_a_compiler_training_goes_on_and_says_so(monkeypatch):
         choose(pack, [seeded(pack[0])], DATA, window=1_000, compiling="always", strategy="auto")
 
 
-# The optimiser --------------------------------------------------------------------------------------------------
+# The optimizer --------------------------------------------------------------------------------------------------
 
 
 def test_adam_is_that_of_torch_by_prefix():
@@ -244,7 +244,7 @@ class Counting(Neural):
     """A loss whose terms tell the step they were computed at."""
 
     paper = "none"
-    wanted: Lane = 2.0
+    expected: Lane = 2.0
     """a lane"""
 
     def build(self, shape):
@@ -252,7 +252,7 @@ class Counting(Neural):
 
     def loss(self, net, batch):
         t = (batch["progress"] * self.steps).round()
-        return {"loss": net(batch["x"]).square().mean(), "t": t, "wanted": 0 * t + self.wanted}
+        return {"loss": net(batch["x"]).square().mean(), "t": t, "expected": 0 * t + self.expected}
 
     def encode(self, x):
         return self.applied(lambda net, part: net(part), x)
@@ -263,16 +263,16 @@ class Exploding(Counting):
 
     def loss(self, net, batch):
         t = (batch["progress"] * self.steps).round()
-        return {"loss": net(batch["x"]).square().mean() / torch.where(t >= self.wanted, 0.0, 1.0)}
+        return {"loss": net(batch["x"]).square().mean() / torch.where(t >= self.expected, 0.0, 1.0)}
 
 
 def test_history_has_every_term_of_every_lane():
-    pack = trained([Counting(steps=150, wanted=float(i)) for i in range(2)], strategy="stack", compiling="never")
+    pack = trained([Counting(steps=150, expected=float(i)) for i in range(2)], strategy="stack", compiling="never")
     for i, method in enumerate(pack):
-        assert list(method.history.columns) == ["step", "loss", "t", "wanted"]
+        assert list(method.history.columns) == ["step", "loss", "t", "expected"]
         assert method.history["step"].tolist() == list(range(1, 151))
         assert method.history["t"].tolist() == list(range(150))
-        assert (method.history["wanted"] == i).all()
+        assert (method.history["expected"] == i).all()
 
 
 def test_long_histories_are_means_over_windows():
@@ -306,30 +306,30 @@ def test_the_strategy_can_be_chosen_for_all(monkeypatch):
     trained([Counting(steps=20)], report=seen.append)
     assert seen[-1].how == "stack"
     monkeypatch.setenv("UNWEAVE_STRATEGY", "pile")
-    with pytest.raises(InputError, match="strategy='pile': wanted 'auto', 'loop', 'stack' or 'fork'"):
+    with pytest.raises(InputError, match="strategy='pile': expected 'auto', 'loop', 'stack' or 'fork'"):
         trained([Counting(steps=20)])
 
 
 def test_a_lane_that_is_not_finite_is_named_and_leaves_the_others_alone():
-    pack = ready([Exploding(steps=120, wanted=50.0, seed=4), Exploding(steps=120, wanted=1e9, seed=5)])
+    pack = ready([Exploding(steps=120, expected=50.0, seed=4), Exploding(steps=120, expected=1e9, seed=5)])
     for strategy in ("loop", "stack"):
         failed, fine = train(pack, DATA, strategy=strategy, compiling="never")
         assert fine is None
         assert failed.step == 51
         assert "exploding is not finite from step 51" in failed.text()
-        assert "wanted=50.0" in failed.text()
+        assert "expected=50.0" in failed.text()
         assert "seed=4" in failed.text()
-        solo = Exploding(steps=120, wanted=1e9, seed=5)
+        solo = Exploding(steps=120, expected=1e9, seed=5)
         trained([solo])
         torch.testing.assert_close(weights(pack[1]), weights(solo))
     assert fit_pack(pack, DATA)[0] == failed
     with pytest.raises(InputError, match="exploding is not finite from step 51"):
-        Exploding(steps=120, wanted=50.0).fit(X)
+        Exploding(steps=120, expected=50.0).fit(X)
 
 
 def test_a_pack_of_failures_stops_early():
     seen = []
-    pack = ready([Exploding(steps=10_000, wanted=50.0)])
+    pack = ready([Exploding(steps=10_000, expected=50.0)])
     (failure,) = train(pack, DATA, report=seen.append)
     assert failure.step == 51
     assert len(seen) == 1
@@ -343,7 +343,7 @@ class Shapeless(Counting):
 
 
 def test_a_loss_that_is_no_scalar_is_refused():
-    with pytest.raises(InputError, match=r"shapeless.loss gave \{'loss': \(64, 10\)\}: wanted scalars"):
+    with pytest.raises(InputError, match=r"shapeless.loss gave \{'loss': \(64, 10\)\}: expected scalars"):
         Shapeless(steps=3).fit(X)
 
 

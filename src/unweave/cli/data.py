@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HELP = """usage: unweave data [list | where | check | make | show] [NAME] [options]
 
   list          every dataset, and whether it can be loaded here
-  where [NAME]  the folders that are searched, and the files that are wanted
+  where [NAME]  the folders that are searched, and the files that are expected
   check NAME    are its files whole?
   make NAME     make what it needs; with --download, fetch its original files (nothing is ever downloaded without it)
   show NAME     a sheet of its images, as NAME.png or --out FILE; also for the path of your own images
@@ -97,7 +97,7 @@ def _where(options: Any) -> None:
             "bytes": f.size,
             "hash": f.hash,
             "page": cls.page,
-            "licence": cls.licence,
+            "license": cls.license,
         }
         for cls in chosen
         for f in cls.files
@@ -109,10 +109,10 @@ def _where(options: Any) -> None:
         say(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
     once = {f["file"]: f for f in reversed(files)}  # which several datasets may share
     rows = [
-        [name, _size(f["bytes"]), f["found"] or "missing", f"{f['page']} ({f['licence']})"]
+        [name, _size(f["bytes"]), f["found"] or "missing", f"{f['page']} ({f['license']})"]
         for name, f in reversed(once.items())
     ]
-    return say_table(["file", "size", "found", "official page (licence)"], rows)
+    return say_table(["file", "size", "found", "official page (license)"], rows)
 
 
 def _size(count: int | None) -> str:
@@ -124,14 +124,14 @@ def _size(count: int | None) -> str:
 
 def _check(options: Any) -> None:
     dataset = options.data
-    wanted = dict.fromkeys((*dataset.needed(), *dataset.files))
-    if not wanted:
+    expected = dict.fromkeys((*dataset.needed(), *dataset.files))
+    if not expected:
         state = "are made and kept" if dataset.complete() else "are not made yet: unweave data make " + options.name
         text = f"{options.name} needs no files of others; its images {state}." if _kept(dataset) else ""
         return say_json([]) if options.json else say(text or f"{options.name} needs no files: it is made on the fly.")
     found = []
     with progress(quiet=options.json) as notify:
-        for original in wanted:
+        for original in expected:
             notify(f"checking {original.file}")
             path = original.path() if original.find() else ""
             found.append({"file": original.file, "state": "whole" if path else "missing", "path": str(path)})
@@ -140,7 +140,7 @@ def _check(options: Any) -> None:
     say_table(["file", "state", "path"], [list(row.values()) for row in found])
     if not dataset.complete() and _state(dataset) == "missing":
         raise InputError(
-            f"{options.name} cannot be loaded; get its files from {dataset.page} (licence: {dataset.licence})"
+            f"{options.name} cannot be loaded; get its files from {dataset.page} (license: {dataset.license})"
         )
     return None
 

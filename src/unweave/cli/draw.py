@@ -109,12 +109,12 @@ def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
 
 def _of_flow(method: Any, x: Any, labels: Any) -> dict[str, Any]:
     """The spectrum; of images each variable, and samples where there are classes."""
-    from unweave.report.figures.flows import MOST_VARIABLES, centres, spectra, styles, variable
+    from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
 
     figures = {"spectrum": spectra(method, x)}
     classes = hasattr(method, "means_")
     if len(method.shape_) in (2, 3) and (classes or labels is not None):
-        rows = None if classes else centres(method, x, labels)
+        rows = None if classes else centers(method, x, labels)
         for j in range(min(method.n_informative_, MOST_VARIABLES)):
             figures[f"variable-{j + 1:02}"] = variable(method, j, rows)
     if len(method.shape_) in (2, 3) and classes:

@@ -51,7 +51,7 @@ def score(args: list[str]) -> None:
     from unweave import catalog
 
     if options.bootstrap < 0:
-        raise InputError(f"--bootstrap {options.bootstrap}: wanted a number of resamples, 20 say")
+        raise InputError(f"--bootstrap {options.bootstrap}: expected a number of resamples, 20 say")
     names = catalog.metrics() if options.all or not options.metrics else options.metrics
     scorers = catalog.find_metrics(names, every=options.all)
     with progress(quiet=options.json) as notify:

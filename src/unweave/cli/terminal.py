@@ -110,7 +110,7 @@ def plausible(options: T) -> T:
     """The options of a study, if they are such that it can be run."""
     for name, least in (("seeds", 1), ("steps", 0)):
         if getattr(options, name, least) < least:
-            raise InputError(f"--{name} {getattr(options, name)}: wanted {least} at least")
+            raise InputError(f"--{name} {getattr(options, name)}: expected {least} at least")
     return options
 
 

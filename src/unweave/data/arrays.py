@@ -21,7 +21,7 @@ def as_data(X: Any, y: Any = None) -> FactorData:
         return X
     array = as_array(X)
     if array.ndim < 2:
-        raise InputError(f"data of shape {array.shape}: wanted one row per observation, (n, d) or (n, ..., h, w)")
+        raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
     check_finite(array)
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are numbers like others
     x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
@@ -44,12 +44,12 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         raise InputError("pairs are made of arrays: data that have factors of their own draw pairs themselves")
     if len(first) != len(second) or first.shape != second.shape:
         shapes = f"{tuple(first.x.shape)} and {tuple(second.x.shape)}"
-        raise InputError(f"pairs of unequal length or shape, {shapes}: wanted one observation of each for every pair")
+        raise InputError(f"pairs of unequal length or shape, {shapes}: expected one observation of each for every pair")
     if (first.x.dtype == torch.uint8) != (second.x.dtype == torch.uint8):
-        raise InputError(f"pairs of {first.x.dtype} and {second.x.dtype}: bytes run to 255; wanted the same in both")
+        raise InputError(f"pairs of {first.x.dtype} and {second.x.dtype}: bytes run to 255; expected the same in both")
     if count.dtype.kind not in "iu" or (count < 1).any() or count.shape not in ((1,), (len(first),)):
         text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
-        raise InputError(f"{text}: wanted how many factors differ, one whole number or one for each pair")
+        raise InputError(f"{text}: expected how many factors differ, one whole number or one for each pair")
     k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
     return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
 

@@ -91,7 +91,7 @@ class FactorData(ABC):
         return None
 
     def levels(self, j: int) -> Tensor:
-        """The values that a discrete factor may take here; of colours, say, those of the training set."""
+        """The values that a discrete factor may take here; of colors, say, those of the training set."""
         return torch.arange(self.factors[j].size or 0)
 
     @final
@@ -220,8 +220,8 @@ class Listed(FactorData):
     @final
     def has(self, c: Tensor) -> Tensor:
         """Which combinations of factors some point has, (n, k) -> (n,)."""
-        known, wanted = self._index[0], self._keys(c)
-        return known[torch.searchsorted(known, wanted).clamp(max=len(known) - 1)] == wanted
+        known, expected = self._index[0], self._keys(c)
+        return known[torch.searchsorted(known, expected).clamp(max=len(known) - 1)] == expected
 
     @cached_property
     def _index(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -248,7 +248,7 @@ class Table(Listed):
         if len(x) != len(c) or c.ndim != 2 or c.shape[1] != len(factors):
             raise InputError(
                 f"{plural(len(x), 'row')} of data with factors of shape {tuple(c.shape)} and "
-                f"{plural(len(factors), 'name')}: wanted one row of factors per row of data, one column per name"
+                f"{plural(len(factors), 'name')}: expected one row of factors per row of data, one column per name"
             )
         self.x, self.c, self.factors, self.shape = x, c, tuple(factors), tuple(x.shape[1:])
 
@@ -287,7 +287,7 @@ class Paired(Table):
     def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor], changed: Tensor) -> None:
         super().__init__(x, c, factors)
         if 2 * len(changed) != len(x):
-            raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: wanted two for each")
+            raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: expected two for each")
         self.changed = changed  # (pairs,): in how many factors each differs
 
     def units(self, points: Tensor) -> Tensor | None:

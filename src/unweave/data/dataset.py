@@ -24,7 +24,7 @@ class Dataset(ABC):
     """where the data come from"""
     page: ClassVar[str] = ""
     """the official page of the original files"""
-    licence: ClassVar[str] = ""
+    license: ClassVar[str] = ""
     """of the original files"""
     files: ClassVar[tuple[Original, ...]] = ()
     """the original files, if the data have any"""
@@ -67,7 +67,7 @@ class Dataset(ABC):
             fetch = f", or let unweave fetch it: unweave data make {self.name} --download"
             fetch = fetch if all(original.url for original in self.needed()) else ""
             raise MissingData(
-                f"{error}. Get it from {self.page} and put it there{fetch}; licence: {self.licence}"
+                f"{error}. Get it from {self.page} and put it there{fetch}; license: {self.license}"
             ) from None
 
     def make(self, notify: Callable[[str], None] = lambda text: None) -> None:

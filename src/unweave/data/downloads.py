@@ -54,12 +54,12 @@ class Original:
 
     def check(self, path: Path) -> None:
         """Refuse a truncated, altered or wrong file by name, with both hashes."""
-        kind, wanted = self.hash.split(":")
+        kind, expected = self.hash.split(":")
         stat = path.stat()
         found = digest(path, kind, stat.st_mtime_ns, stat.st_size)
-        if found != wanted:
+        if found != expected:
             raise InputError(
-                f"{path} is truncated, altered or another file: its {kind} is {found}, wanted {wanted}; get it again"
+                f"{path} is truncated, altered or another file ({kind} {found}, expected {expected}): get it again"
             )
 
     def download(self, progress: Callable[[int, int | None], None] = lambda done, total: None) -> Path:

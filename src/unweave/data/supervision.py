@@ -46,7 +46,7 @@ def label_column(data: FactorData, factor: str | None = None) -> int:
     return column
 
 
-def labelled(data: FactorData, n: int, rng: Generator, *, factor: str | None = None) -> Plan:
+def labeled(data: FactorData, n: int, rng: Generator, *, factor: str | None = None) -> Plan:
     """Observations with one discrete factor as their class u, (n,); the first discrete factor unless named."""
     column = label_column(data, factor)
     points = data.sample(n, rng)
@@ -122,7 +122,7 @@ def pairs(
     c = data.labels(a)
     free = [data.column(name) for name in among] if among is not None else list(range(c.shape[1]))
     if redraw not in ("other", "any"):
-        raise InputError(f"redraw={redraw!r}: wanted 'other' or 'any'")
+        raise InputError(f"redraw={redraw!r}: expected 'other' or 'any'")
     if k == "uniform" and len(free) < 2:
         raise InputError(f"k='uniform' needs at least two factors that can change; there are {len(free)}")
     low, high = (1, len(free) - 1) if k == "uniform" else (k, k) if isinstance(k, int) else k
@@ -213,7 +213,7 @@ class Correlated(FactorData):
         self._a, self._b = (data.column(name) for name in factors)
         sizes = (data.factors[self._a].size, data.factors[self._b].size)
         if tuple(joint.shape) != sizes or None in sizes:
-            raise InputError(f"a joint of shape {tuple(joint.shape)} for factors of sizes {sizes}: wanted the same")
+            raise InputError(f"a joint of shape {tuple(joint.shape)} for factors of sizes {sizes}: expected the same")
         if not torch.isfinite(joint).all() or (joint < 0).any() or joint.sum() <= 0:
             raise InputError("a joint distribution needs finite weights that are not negative, and not all zero")
         self.joint = joint / joint.sum()
@@ -277,7 +277,7 @@ def correlated(
         raise InputError("say either joint=... or strength=...")
     if joint is None:
         if not strength or strength <= 0:
-            raise InputError(f"strength={strength}: wanted a positive number (0.1 is strong, 1 is weak)")
+            raise InputError(f"strength={strength}: expected a positive number (0.1 is strong, 1 is weak)")
         a, b = (torch.linspace(0, 1, int(s or 1), dtype=torch.float64) for s in sizes)
         joint = torch.exp(-((a[:, None] - b) ** 2) / (2 * strength**2))
     return Correlated(data, factors, torch.as_tensor(joint))
@@ -295,7 +295,7 @@ def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset
     if units is None:
         order = torch.randperm(len(points), generator=rng).to(points.device)
         return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
-    # Whole units, as many as come closest to the wanted number from below.
+    # Whole units, as many as come closest to the expected number from below.
     _, unit = torch.unique(units, return_inverse=True)
     rank = torch.randperm(int(unit.max()) + 1, generator=rng).to(points.device)[unit]
     size = rank.bincount().cumsum(0)

@@ -45,7 +45,7 @@ class MNIST(_IDXImages):
     name = "mnist"
     paper = "LeCun, Bottou, Bengio and Haffner (1998)"
     page = "yann.lecun.com/exdb/mnist"
-    licence = "CC BY-SA 3.0"
+    license = "CC BY-SA 3.0"
     files = tuple(
         Original(f"mnist/{name}", f"md5:{md5}", f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", size)
         for name, md5, size in (
@@ -64,7 +64,7 @@ class EMNIST(_IDXImages):
     name = "emnist"
     paper = "Cohen, Afshar, Tapson and van Schaik (2017)"
     page = "nist.gov/itl/products-and-services/emnist-dataset (gzip.zip, unpacked)"
-    licence = "free to use, NIST"
+    license = "free to use, NIST"
     transposed = True
     files = tuple(
         Original(f"emnist/emnist-digits-{name}", f"sha256:{sha256}")
@@ -84,7 +84,7 @@ class FashionMNIST(_IDXImages):
     name = "fashion-mnist"
     paper = "Xiao, Rasul and Vollgraf (2017)"
     page = "github.com/zalandoresearch/fashion-mnist"
-    licence = "MIT"
+    license = "MIT"
     files = tuple(
         Original(
             f"fashion-mnist/{name}",

@@ -19,7 +19,7 @@ from unweave.utils.errors import InputError
 
 SHAPES = ("square", "ellipse", "heart")
 SIZE = 64  # pixels
-REACH = 15  # no sprite reaches further from its centre, in pixels
+REACH = 15  # no sprite reaches further from its center, in pixels
 FACTORS = (
     Factor("shape", 3, "nominal"),
     Factor("scale", 6, "ordinal"),
@@ -39,7 +39,7 @@ class DSprites(Dataset):
     name = "dsprites"
     paper = "Matthey, Higgins, Hassabis and Lerchner (2017)"
     page = "github.com/google-deepmind/dsprites-dataset"
-    licence = "Apache-2.0"
+    license = "Apache-2.0"
     files = (
         Original(
             "dsprites/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
@@ -84,15 +84,15 @@ class Sprites(Factorial):
 def bit_table() -> Tensor:
     """Every image, (737280, 64) words of 64 pixels: the columns of a row are the bits of a word, lowest first."""
     table = torch.zeros(3, 6, 40, 32, 32, SIZE, dtype=torch.int64)  # shape, scale, orientation, x, y, row
-    centre = 16 + 32 * torch.arange(32, dtype=torch.float64) / 31  # of the sprite, for each position, in pixels
-    first = centre.floor().long() - REACH  # the first row and column that a sprite there can touch
+    center = 16 + 32 * torch.arange(32, dtype=torch.float64) / 31  # of the sprite, for each position, in pixels
+    first = center.floor().long() - REACH  # the first row and column that a sprite there can touch
     rows = first[:, None] + torch.arange(2 * REACH + 1)  # (32, 31)
-    lines = (rows + 0.5 - centre[:, None]).flatten()  # heights of pixel centres above the sprite's own, (992,)
+    lines = (rows + 0.5 - center[:, None]).flatten()  # heights of pixel centers above the sprite's own, (992,)
     for shape, scale, part in product(range(3), range(6), torch.split(torch.arange(40), 4)):
         angles = 2 * math.pi * part.double() / 39
         crossings = cross(placed(shape, torch.full((4,), 0.5 + 0.1 * scale), angles), lines)  # (4, 992, 4)
         # A pixel is inside where an odd number of crossings lies to its left: exclusive-or of "all pixels before".
-        before = (centre + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (4, 992, 4, 32)
+        before = (center + crossings[..., None] - 0.5).ceil().nan_to_num(posinf=0).long()  # (4, 992, 4, 32)
         words = (1 << before) - 1
         words = (words[:, :, 0] ^ words[:, :, 1]) ^ (words[:, :, 2] ^ words[:, :, 3])  # (4, 992, 32)
         words = words.reshape(4, 32, -1, 32).permute(0, 3, 1, 2)  # orientation, x, y, row of the window
@@ -102,7 +102,7 @@ def bit_table() -> Tensor:
 
 
 def outline(shape: int) -> Tensor:
-    """The closed polygon of a shape at scale 1 around its centre, (m, 2), in pixels, y downwards.
+    """The closed polygon of a shape at scale 1 around its center, (m, 2), in pixels, y downwards.
 
     Fitted so that all frames of the official animation come out to the pixel.
     """
@@ -166,7 +166,7 @@ class ContinuousSprites(Dataset):
         high = {"scale": 1.0, "angle": self.most_angle, "x": 1.0, "y": 1.0}
         rest = {"scale": 0.75, "angle": 0.0, "x": 0.5, "y": 0.5}
         if not self.vary or len(set(self.vary)) != len(self.vary) or not set(self.vary) <= set(low):
-            raise InputError(f"vary={self.vary}: wanted some of {', '.join(low)}, each once")
+            raise InputError(f"vary={self.vary}: expected some of {', '.join(low)}, each once")
         a, b = (torch.tensor([bound[name] for name in self.vary]) for bound in (low, high))
 
         def prior(n: int, rng: Generator) -> Tensor:
@@ -188,8 +188,8 @@ class ContinuousSprites(Dataset):
 
 def draw(shape: int, scale: Tensor, angle: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Sprites with smooth edges, (n,) each -> (n, 64, 64): the share of each pixel that the sprite covers, exactly."""
-    centre = 16 + 32 * torch.stack([x, y], 1)
-    parts = torch.split(placed(shape, scale, angle) + centre[:, None], 64)  # bounds the memory
+    center = 16 + 32 * torch.stack([x, y], 1)
+    parts = torch.split(placed(shape, scale, angle) + center[:, None], 64)  # bounds the memory
     return torch.cat([coverage(polygon) for polygon in parts])
 
 

@@ -47,7 +47,7 @@ class GeneratorManifold(Mixing):
     ) -> None:
         directions = torch.as_tensor(directions)
         if directions.ndim < 2 or len(directions) < 1:
-            raise InputError(f"directions of shape {tuple(directions.shape)}: wanted one row per factor")
+            raise InputError(f"directions of shape {tuple(directions.shape)}: expected one row per factor")
         k = len(directions)
         if names and len(names) != k:
             raise InputError(f"{len(names)} names for {k} directions")
@@ -74,7 +74,7 @@ class GeneratorManifold(Mixing):
 class GeneratedFaces(KeptImages):
     """Faces of a StyleGAN along principal directions of its latent space, made here (extra `faces`; slow: 2 s each).
 
-    Two or more directions, for all layers or for some (from coarse: pose and shape, to fine: colours).
+    Two or more directions, for all layers or for some (from coarse: pose and shape, to fine: colors).
     """
 
     name = "generated-faces"
@@ -97,9 +97,9 @@ class GeneratedFaces(KeptImages):
         find_weights()
         first, last = self.layers
         if not self.directions or min(self.directions) < 0 or max(self.directions) > 99:
-            raise InputError(f"directions={self.directions}: wanted some of 0, 1, ..., 99")
+            raise InputError(f"directions={self.directions}: expected some of 0, 1, ..., 99")
         if not 0 <= first < last <= 23:
-            raise InputError(f"layers={self.layers}: wanted two numbers, the first smaller, from 0 to 23")
+            raise InputError(f"layers={self.layers}: expected two numbers, the first smaller, from 0 to 23")
 
     def images(self, notify: Notify) -> tuple[np.ndarray, np.ndarray]:
         mapping = OpenVinoNetwork(find_weights().mapping)
@@ -129,7 +129,7 @@ class Faces(Dataset):
     name = "faces"
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
     page = "(packed by this project; the dataset generated-faces makes others)"
-    licence = "research use only"
+    license = "research use only"
     files = tuple(Original(f"faces/faces-{name}.zip", f"sha256:{sha256}") for name, sha256 in SHA256.items())
 
     manifold: Literal["01", "14", "23"] = "01"

@@ -34,7 +34,7 @@ class Flowers102(Dataset):
     name = "flowers102"
     paper = "Nilsback and Zisserman (2008)"
     page = "robots.ox.ac.uk/~vgg/data/flowers/102"
-    licence = "research use"
+    license = "research use"
     files = (
         Original("flowers102/imagelabels.mat", "md5:e0620be6f572b9609742df49c70aed4d", f"{ADDRESS}/imagelabels.mat"),
         Original("flowers102/setid.mat", "md5:a5357ecc9cb78c4bef273ce3793fc85c", f"{ADDRESS}/setid.mat"),
@@ -55,27 +55,27 @@ class Flowers102(Dataset):
         labels_path, split_path, archive = self.paths()
         labels = _matlab(labels_path, "labels")  # (8189,), from 1
         numbers = np.arange(1, len(labels) + 1) if self.split == "all" else _matlab(split_path, SPLITS[self.split])
-        wanted = set(numbers.tolist())
-        images = {n: image for n, image in read_images(archive, wanted) if n in wanted}
-        if len(images) < len(wanted):
-            raise InputError(f"{archive} lacks {len(wanted) - len(images)} of {len(wanted)} images; get it again")
+        expected = set(numbers.tolist())
+        images = {n: image for n, image in read_images(archive, expected) if n in expected}
+        if len(images) < len(expected):
+            raise InputError(f"{archive} lacks {len(expected) - len(images)} of {len(expected)} images; get it again")
         x = torch.from_numpy(np.stack([images[n] for n in numbers.tolist()]))
         c = torch.from_numpy(labels[numbers - 1].astype(np.float64) - 1)[:, None]
         return Table(x, c, [Factor("label", 102, "nominal")])
 
 
-def read_images(archive: Path, wanted: set[int]) -> Iterator[tuple[int, np.ndarray]]:
+def read_images(archive: Path, expected: set[int]) -> Iterator[tuple[int, np.ndarray]]:
     """The number of each image, from 1, and the image, (3, 64, 64)."""
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as packed:
                 for name in packed.namelist():
-                    if int(Path(name).stem) in wanted:
+                    if int(Path(name).stem) in expected:
                         yield int(Path(name).stem), decode_image(io.BytesIO(packed.read(name)), name, crop=64)
         else:
             with tarfile.open(archive) as tar:
                 for member in tar:  # jpg/image_00001.jpg
-                    if member.isfile() and int(Path(member.name).stem.removeprefix("image_")) in wanted:
+                    if member.isfile() and int(Path(member.name).stem.removeprefix("image_")) in expected:
                         file = tar.extractfile(member)
                         assert file is not None
                         number = int(Path(member.name).stem.removeprefix("image_"))

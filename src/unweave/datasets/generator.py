@@ -73,7 +73,9 @@ def principal_directions(
     A component's sign is free; here its largest entry, in absolute value, is positive.
     """
     if not 1 <= count <= width or samples <= count:
-        raise InputError(f"count={count}, samples={samples}: wanted 1 to {width} directions of more samples than that")
+        raise InputError(
+            f"count={count}, samples={samples}: expected 1 to {width} directions of more samples than that"
+        )
     rng = Generator().manual_seed(seed)
     total, products = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for start in range(0, samples, 1_000):  # sums only: a million samples would take gigabytes
@@ -162,7 +164,7 @@ class OpenVinoNetwork(nn.Module):
         layerwise = w.ndim == 3
         if w.ndim not in (2, 3) or w.shape[-1] != self.width or (layerwise and w.shape[1] != len(self.slots)):
             also = f" or (n, {len(self.slots)}, {self.width})" if self.slots else ""
-            raise InputError(f"input of shape {tuple(w.shape)}: wanted (n, {self.width}){also}")
+            raise InputError(f"input of shape {tuple(w.shape)}: expected (n, {self.width}){also}")
         w = w.to(next(self.buffers(), w))  # their type and device
         values = self.integers | {port: self.get_buffer(name) for port, name in self.floats.items()}
         values[self.entry] = w[:, 0] if layerwise else w
@@ -234,7 +236,7 @@ def only(xml: Path, layers: Mapping[int, Layer], kind: str) -> int:
     """The number of the only layer of its kind: a network has one input and one output here."""
     found = [i for i, layer in layers.items() if layer.kind == kind]
     if len(found) != 1:
-        raise InputError(f"{xml} has {plural(len(found), f'{kind} layer')}: wanted one input and one output")
+        raise InputError(f"{xml} has {plural(len(found), f'{kind} layer')}: expected one input and one output")
     return found[0]
 
 
@@ -242,7 +244,7 @@ def input_width(xml: Path, entry: Layer) -> int:
     """The length of an input row; the number of rows, which the file fixes, is left free."""
     shape = entry.options.get("shape", "").split(",")
     if len(shape) != 2 or not shape[1].strip().isdigit():
-        raise InputError(f"{xml} takes an input of shape ({','.join(shape)}): wanted rows of numbers, (n, width)")
+        raise InputError(f"{xml} takes an input of shape ({','.join(shape)}): expected rows of numbers, (n, width)")
     return int(shape[1])
 
 

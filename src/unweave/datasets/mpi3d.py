@@ -37,7 +37,7 @@ class MPI3D(Dataset):
     name = "mpi3d"
     paper = "Gondal et al. (2019)"
     page = "github.com/rr-learning/disentanglement_dataset"
-    licence = "CC BY 4.0"
+    license = "CC BY 4.0"
     files = tuple(Original(f"mpi3d/mpi3d_{v}.npz", f"md5:{md5}", f"{ADDRESS}/mpi3d_{v}.npz") for v, md5 in MD5.items())
 
     variant: Literal["toy", "realistic", "real"] = "toy"

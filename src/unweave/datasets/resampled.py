@@ -19,7 +19,7 @@ TIED = {"dsprites": ("x", "scale"), "shapes3d": ("floor", "wall")}  # colored-mn
 
 @final
 class Resampled(Dataset):
-    """dSprites, 3DShapes or coloured digits with two correlated factors; scores are of held-out, independent ones."""
+    """dSprites, 3DShapes or colored digits with two correlated factors; scores are of held-out, independent ones."""
 
     name = "resampled"
     paper = "Disentanglement by intervention (Sec. 5.1 and Appendix B)"
@@ -54,7 +54,7 @@ class Resampled(Dataset):
 
     def load(self) -> FactorData:
         if self.points < 1:
-            raise InputError(f"points={self.points}: wanted at least one observation")
+            raise InputError(f"points={self.points}: expected at least one observation")
         data = self.whole().load()
         if self.of == "colored-mnist":
             return data

@@ -17,7 +17,7 @@ from unweave.datasets.mpi3d import FACTORS
 from unweave.datasets.shapes3d import HUES
 from unweave.utils.errors import InputError, plural
 
-Colour = Sequence[float]
+Color = Sequence[float]
 
 SIZE = 64  # pixels
 BLACK, WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
@@ -62,13 +62,13 @@ class Scene:
     def __exit__(self, *_: object) -> None:
         self.renderer.close()
 
-    def paint_material(self, name: str, colour: Colour) -> None:
-        """Give everything that is made of a material another colour."""
-        self.model.material(name).rgba = (*colour, 1)
+    def paint_material(self, name: str, color: Color) -> None:
+        """Give everything that is made of a material another color."""
+        self.model.material(name).rgba = (*color, 1)
 
-    def paint(self, name: str, colour: Colour | None) -> None:
-        """Give one body another colour; None makes it vanish, with its shadow."""
-        self.model.geom(name).rgba = (0, 0, 0, 0) if colour is None else (*colour, 1)
+    def paint(self, name: str, color: Color | None) -> None:
+        """Give one body another color; None makes it vanish, with its shadow."""
+        self.model.geom(name).rgba = (0, 0, 0, 0) if color is None else (*color, 1)
 
     def look(self, azimuth: float, elevation: float, distance: float) -> None:
         """Place the camera, in degrees, and in units of the scene."""
@@ -133,7 +133,7 @@ def room() -> Scene:
     return Scene(ROOM_XML, look_at=(0, 0, 0.766))
 
 
-def photograph(scene: Scene, geometry: Sequence[int], floor: Colour, wall: Colour, thing: Colour) -> np.ndarray:
+def photograph(scene: Scene, geometry: Sequence[int], floor: Color, wall: Color, thing: Color) -> np.ndarray:
     """The room with one object in it, (64, 64, 3); a geometry is a scale, a shape and an orientation."""
     scale, shape, orientation = geometry
     for name in OBJECTS:
@@ -150,21 +150,21 @@ def photograph(scene: Scene, geometry: Sequence[int], floor: Colour, wall: Colou
 
 
 def surfaces(scene: Scene, geometry: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """How light floor, wall and object are, (3, 64, 64), and what no colour of theirs changes, (64, 64, 3).
+    """How light floor, wall and object are, (3, 64, 64), and what no color of theirs changes, (64, 64, 3).
 
-    A surface gives back its colour times the light that falls on it. So one picture with that surface white and all
+    A surface gives back its color times the light that falls on it. So one picture with that surface white and all
     others black, less the picture with all of them black (the sky and the highlights), is that light. Only where a
     highlight saturates, on 1 % of the pixels, is the light cut off.
     """
     sky = photograph(scene, geometry, BLACK, BLACK, BLACK).astype(np.int16)
     one_white = [[WHITE if i == j else BLACK for j in range(3)] for i in range(3)]
-    lit = [photograph(scene, geometry, *colours) for colours in one_white]
-    shade = np.stack([(image - sky)[..., 0].clip(0) for image in lit])  # grey: the three channels are equal
+    lit = [photograph(scene, geometry, *colors) for colors in one_white]
+    shade = np.stack([(image - sky)[..., 0].clip(0) for image in lit])  # gray: the three channels are equal
     return shade.astype(np.uint8), sky.astype(np.uint8)
 
 
 def render_shapes3d_basis(notify: Notify = lambda text: None) -> tuple[np.ndarray, np.ndarray]:
-    """The grey pictures, (8, 4, 15, 3, 64, 64), and the skies, (8, 4, 15, 64, 64, 3), that make every 3DShapes image.
+    """The gray pictures, (8, 4, 15, 3, 64, 64), and the skies, (8, 4, 15, 64, 64, 3), that make every 3DShapes image.
 
     By scale, shape and orientation, in bytes: what `assets/shapes3d_basis.npz` holds as `shade` and `sky`.
     """
@@ -233,7 +233,7 @@ HELD = {
     "pyramid": ("mesh", (0.13, 0.13, 0.15)),
     "sphere": ("sphere", (0.14,)),
 }
-COLOURS = (  # white, green, red, blue, brown, olive
+COLORS = (  # white, green, red, blue, brown, olive
     (0.9, 0.9, 0.88),
     (0.15, 0.6, 0.25),
     (0.85, 0.1, 0.1),
@@ -277,7 +277,7 @@ def _ring(number: int, height: float) -> list[tuple[float, float, float]]:
 
 
 def _band() -> list[str]:
-    """The coloured band around the floor, as many short boards."""
+    """The colored band around the floor, as many short boards."""
     return [
         f'<geom type="box" pos="{1.75 * x:.4f} {1.75 * y:.4f} .07" size=".012 .095 .07" '
         f'euler="0 0 {6 * k}" material="band"/>'
@@ -286,10 +286,10 @@ def _band() -> list[str]:
 
 
 def hold(scene: Scene, combination: Sequence[int]) -> np.ndarray:
-    """The arm with one object, (64, 64, 3); a combination is as in MPI3D: colour, shape, size, camera, ..."""
-    colour, shape, _, camera, background, horizontal, vertical = combination
+    """The arm with one object, (64, 64, 3); a combination is as in MPI3D: color, shape, size, camera, ..."""
+    color, shape, _, camera, background, horizontal, vertical = combination
     for i, name in enumerate(HELD):
-        scene.paint(name, COLOURS[colour] if i == shape else None)
+        scene.paint(name, COLORS[color] if i == shape else None)
     scene.paint_material("band", BANDS[background])
     scene.state.qpos[:] = ANGLES[horizontal], ANGLES[vertical]
     elevation, distance = CAMERAS[camera]
@@ -344,6 +344,6 @@ class MPI3DLike(KeptImages):
         sizes = [factor.size or 0 for factor in FACTORS]
         most = math.prod(sizes)
         if not 1 <= self.points <= most:
-            raise InputError(f"points={self.points}: wanted from 1 to {most:,}, the number of combinations")
+            raise InputError(f"points={self.points}: expected from 1 to {most:,}, the number of combinations")
         rows = np.random.default_rng(self.seed).choice(most, self.points, replace=False)
         return np.stack(np.unravel_index(rows, sizes), 1)

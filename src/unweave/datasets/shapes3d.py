@@ -1,4 +1,4 @@
-"""3DShapes: a room with one object in it, composed on the device from 480 grey geometries and their colours."""
+"""3DShapes: a room with one object in it, composed on the device from 480 gray geometries and their colors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Shapes3D(Dataset):
     """3DShapes (Burgess and Kim, 2018): 480,000 images, the original file where it is found, else a look-alike.
 
     The look-alike was rendered with MuJoCo, as the original was, in a room of our own measure. Hues only scale the
-    light that a surface gives back, so every image is the sky plus three grey pictures (floor, wall, object), each
-    times its colour; 480 geometries (scale, shape, orientation) make all of them.
+    light that a surface gives back, so every image is the sky plus three gray pictures (floor, wall, object), each
+    times its color; 480 geometries (scale, shape, orientation) make all of them.
     """
 
     name = "shapes3d"
     paper = "Burgess and Kim (2018)"
     page = "github.com/google-deepmind/3d-shapes"
-    licence = "Apache-2.0"
+    license = "Apache-2.0"
     files = (
         Original(
             "3dshapes/3dshapes.h5",
@@ -79,7 +79,7 @@ class Shapes3D(Dataset):
 
 @final
 class Room(Factorial):
-    """x = sky + sum over floor, wall, object of shade x colour, for each geometry."""
+    """x = sky + sum over floor, wall, object of shade x color, for each geometry."""
 
     def __init__(self, shade: Tensor, sky: Tensor) -> None:
         super().__init__(FACTORS, (3, 64, 64), shade.device)
@@ -93,16 +93,16 @@ class Room(Factorial):
         surfaces = torch.stack([row // 48_000, row // 4_800 % 10, row // 480 % 10], 1)  # floor, wall, object
         planes = self.basis.index_select(0, row % 480).float()  # (n, surface, pixel)
         if torch.compiler.is_compiling():  # a sum that a compiler makes one pass over the bytes
-            colour = self.hues[surfaces] / 255  # (n, surface, channel)
-            x = sum((colour[:, k, :, None] * planes[:, None, k] for k in range(3)), planes[:, 3:] / 255)
+            color = self.hues[surfaces] / 255  # (n, surface, channel)
+            x = sum((color[:, k, :, None] * planes[:, None, k] for k in range(3)), planes[:, 3:] / 255)
         else:
-            colour = torch.cat([self.hues[surfaces].mT, self.eye.expand(len(row), 3, 3)], 2) / 255
-            x = torch.bmm(colour, planes)  # (n, channel, pixel)
+            color = torch.cat([self.hues[surfaces].mT, self.eye.expand(len(row), 3, 3)], 2) / 255
+            x = torch.bmm(color, planes)  # (n, channel, pixel)
         return x.clamp(max=1).reshape(*index.shape, 3, 64, 64)
 
 
 def read_basis(path: Path) -> tuple[Tensor, Tensor]:
-    """The grey pictures, (8, 4, 15, 3, 64, 64), and the sky, (8, 4, 15, 64, 64, 3), by scale, shape and orientation."""
+    """The gray pictures, (8, 4, 15, 3, 64, 64), and the sky, (8, 4, 15, 64, 64, 3), by scale, shape and orientation."""
     with load_array(path) as arrays:
         shade, sky = (torch.from_numpy(np.asarray(arrays[name])) for name in ("shade", "sky"))
     return shade, sky

@@ -39,7 +39,7 @@ class FlatSheet(Dataset):
         k = self.dimensions
         if k < 1 or self.width < 3 * k:
             raise InputError(
-                f"dimensions={k}, width={self.width}: wanted one factor at least, and three numbers for each"
+                f"dimensions={k}, width={self.width}: expected one factor at least, and three numbers for each"
             )
         spread = np.linalg.qr(np.random.default_rng(self.seed).normal(size=(self.width, 3 * k)))[0]
         rotation = torch.from_numpy(spread)  # (width, 3 k), orthonormal columns

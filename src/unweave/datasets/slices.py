@@ -43,7 +43,7 @@ class Slice(Dataset):
         assert isinstance(grid, Factorial)
         columns = [grid.column(name) for name in self.vary]
         if len(set(columns)) != len(columns) or not columns:
-            raise InputError(f"vary={self.vary}: wanted some of {', '.join(f.name for f in grid.factors)}, each once")
+            raise InputError(f"vary={self.vary}: expected some of {', '.join(f.name for f in grid.factors)}, each once")
         if self.points < 1:
             raise InputError(f"points={self.points}: a slice needs at least one image")
         sizes = []

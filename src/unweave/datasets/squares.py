@@ -52,7 +52,7 @@ class SquaresXY(Dataset):
 
 @final
 class SquaresXC(Dataset):
-    """A coloured square on black, moved along the diagonal; position and colour are uniform."""
+    """A colored square on black, moved along the diagonal; position and color are uniform."""
 
     name = "squares-xc"
     paper = PAPER
@@ -76,7 +76,7 @@ class SquaresXC(Dataset):
 
         def mix(c: Tensor) -> Tensor:  # (..., 2) -> (..., 3, size, size)
             p = profile(c[..., 0], self.size, self.side, self.blur)
-            # Colours on a quarter circle of constant norm, red to green: equal steps of hue are equal steps of x.
+            # Colors on a quarter circle of constant norm, red to green: equal steps of hue are equal steps of x.
             angle = c[..., 1] * (math.pi / 2)
             rgb = torch.stack([angle.cos(), angle.sin(), torch.zeros_like(angle)], -1)
             return rgb[..., :, None, None] * (p[..., :, None] * p[..., None, :])[..., None, :, :]
@@ -91,8 +91,8 @@ def profile(start: Tensor, size: int, side: float, blur: float) -> Tensor:
     start = start[..., None]
     if blur == 0:
         return (torch.minimum(left + 1, start + side) - torch.maximum(left, start)).clamp(0, 1)
-    centre = left + 0.5
-    return torch.special.ndtr((start + side - centre) / blur) - torch.special.ndtr((start - centre) / blur)
+    center = left + 0.5
+    return torch.special.ndtr((start + side - center) / blur) - torch.special.ndtr((start - center) / blur)
 
 
 def _room(size: int, side: float, blur: float) -> float:
@@ -100,5 +100,5 @@ def _room(size: int, side: float, blur: float) -> float:
     if not 0 < side < size:
         raise InputError(f"a square of side {side:g} cannot move in an image of {size} x {size}: side must be smaller")
     if blur < 0:
-        raise InputError(f"blur={blur:g}: wanted pixels, 0 or more")
+        raise InputError(f"blur={blur:g}: expected pixels, 0 or more")
     return size - side

@@ -37,12 +37,12 @@ NORB_MD5 = {
 
 @final
 class SmallNORB(Dataset):
-    """SmallNORB (LeCun et al., 2004): 24,300 grey photographs of 50 toys, by elevation, azimuth and lighting."""
+    """SmallNORB (LeCun et al., 2004): 24,300 gray photographs of 50 toys, by elevation, azimuth and lighting."""
 
     name = "small-norb"
     paper = "LeCun, Huang and Bottou (2004)"
     page = "cs.nyu.edu/~ylclab/data/norb-v1.0-small"
-    licence = "research use"
+    license = "research use"
     files = tuple(
         Original(f"smallnorb/{name}-{kind}.mat.gz", f"md5:{md5}", f"{NORB}/{name}-{kind}.mat.gz")
         for split, name in NORB_PARTS.items()
@@ -83,7 +83,7 @@ class Cars3D(Dataset):
     name = "cars3d"
     paper = "Reed, Zhang, Zhang and Lee (2015)"
     page = "scottreed.info (nips2015-analogy-data.tar.gz)"
-    licence = "research use"
+    license = "research use"
     files = (
         Original(
             "cars3d/nips2015-analogy-data.tar.gz",
@@ -146,7 +146,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def resized(images: torch.Tensor, size: int, batch: int = 1_000) -> torch.Tensor:
     """Bytes (n, channels, h, w) to (n, channels, size, size), each pixel the mean of what it covers."""
     if not 1 <= size <= images.shape[-1]:
-        raise InputError(f"size={size}: wanted 1 to {images.shape[-1]} pixels")
+        raise InputError(f"size={size}: expected 1 to {images.shape[-1]} pixels")
     if size == images.shape[-1]:
         return images.contiguous()
     parts = [F.interpolate(part.float(), (size, size), mode="area") for part in torch.split(images, batch)]

@@ -1,4 +1,4 @@
-"""Nuisances that are new at test time: other backgrounds, other angles, other colours of the object."""
+"""Nuisances that are new at test time: other backgrounds, other angles, other colors of the object."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Unseen(Dataset):
     paper = "Swap and contrast (2022), Sec. 4.1"
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
-    """kept for the test: three backgrounds; also four angles; half of the object's colours (both grids)"""
+    """kept for the test: three backgrounds; also four angles; half of the object's colors (both grids)"""
     apart: bool = False
-    """of the grids' colours: whether those for the test lie side by side, far from the others, not every other one"""
+    """of the grids' colors: whether those for the test lie side by side, far from the others, not every other one"""
     part: Literal["train", "test"] = "train"
     """which of the two"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.apart and self.of not in NEW:
-            raise InputError(f"apart=True is about the colours of {' and '.join(NEW)}: leave it out for {self.of}")
+            raise InputError(f"apart=True is about the colors of {' and '.join(NEW)}: leave it out for {self.of}")
 
     def whole(self) -> Dataset:
         """What nuisances are left out of."""
@@ -61,7 +61,7 @@ class Unseen(Dataset):
         points = data.combinations()
         column = data.column(NEW[self.of])
         values = torch.arange(data.factors[column].size or 0)
-        # The paper does not say which half; with every other colour, a plain network has the paper's accuracy.
+        # The paper does not say which half; with every other color, a plain network has the paper's accuracy.
         test = values >= len(values) // 2 if self.apart else values % 2 == 1
         kept = values[test == (self.part == "test")]
         return Subset(data, points[torch.isin(points[:, column], kept)])

@@ -34,7 +34,7 @@ def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
     each = {"translation-difficulty": _easily_translated, "likelihood": _likelihood, "isometry": _isometry}
     values = np.array([each[by](run) for run in runs])
     if np.isnan(values).all():
-        raise InputError(f"no run here has a {by}: {WANTED[by]}")
+        raise InputError(f"no run here has a {by}: {EXPECTED[by]}")
     return values
 
 
@@ -50,7 +50,7 @@ def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
     return found
 
 
-WANTED = {
+EXPECTED = {
     "translation-difficulty": "it needs a method with a decoder and two codes that vary",
     "likelihood": "it needs a flow, or a method that bounds the likelihood (a VAE)",
     "isometry": "it needs near pairs of observations",

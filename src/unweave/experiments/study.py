@@ -62,16 +62,16 @@ def read_study(path: str | Path) -> Study:
     runs = getattr(module, "runs", None)
     if not isinstance(runs, Iterable) or not (runs := tuple(runs)) or not all(isinstance(run, Run) for run in runs):
         raise InputError(
-            f"{path} defines no `runs`: wanted a list of runs, e.g. runs = unweave.sweep(data, method, ...)"
+            f"{path} defines no `runs`: expected a list of runs, e.g. runs = unweave.sweep(data, method, ...)"
         )
     metrics = getattr(module, "metrics", DEFAULT_METRICS)
     evaluated, budget = getattr(module, "evaluated", EVALUATED), getattr(module, "budget", None)
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
-        raise InputError(f"{path}: metrics={metrics!r}; wanted a list of names")
+        raise InputError(f"{path}: metrics={metrics!r}; expected a list of names")
     if not isinstance(evaluated, int) or evaluated < 3:
-        raise InputError(f"{path}: evaluated={evaluated!r}; wanted a number of observations to score on, at least 3")
+        raise InputError(f"{path}: evaluated={evaluated!r}; expected a number of observations to score on, at least 3")
     if budget is not None and not (isinstance(budget, int | float) and budget > 0):
-        raise InputError(f"{path}: budget={budget!r}; wanted seconds")
+        raise InputError(f"{path}: budget={budget!r}; expected seconds")
     return Study(path, runs, (module.__doc__ or "").strip(), tuple(metrics), evaluated, budget)
 
 

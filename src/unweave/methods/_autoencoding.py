@@ -56,7 +56,7 @@ class Autoencoding(Neural):
         latent, bend = self.latent_dim if latent is None else latent, bending(slope)
         if min((*self.widths, *self.hidden, *self.layers), default=1) < 1:
             raise InputError("widths, hidden and layers: a layer needs at least one unit")
-        if len(shape) == 2 and self.network != "mlp":  # grey images without an axis for it
+        if len(shape) == 2 and self.network != "mlp":  # gray images without an axis for it
             inner = self.coder((1, *shape), out, latent, slope)
             return Coder(
                 nn.Sequential(nn.Unflatten(1, (1, shape[0])), inner.encoder),

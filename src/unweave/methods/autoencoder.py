@@ -84,7 +84,7 @@ class HessianAutoencoder(Deterministic):
     paper = "Horan, Richardson and Weiss (2021), Eq. 1"
 
     n_neighbors: int | Literal["auto"] = "auto"
-    """of the teacher: points in a neighbourhood"""
+    """of the teacher: points in a neighborhood"""
     samples: int = 10_000
     """points for the teacher where the data are a generator or a large grid; your own rows are always all used"""
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform, final
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from safetensors.torch import save as serialised
+from safetensors.torch import save as serialized
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -45,6 +48,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     """name in the catalog and on the command line; made from the class name where a subclass sets none"""
     aliases: ClassVar[tuple[str, ...]] = ()
     """former names, which still work"""
+    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """fields, learned attributes and parts of networks by their former names, so that old models still load"""
     paper: ClassVar[str] = ""
     """the paper the method comes from"""
     needs: ClassVar[str] = "nothing"
@@ -127,11 +132,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def get_ready(self, data: FactorData) -> None:
         """Check the settings, and remember what is to be learned from."""
         check_fields(self)
-        wanted: Any = self.latent_dim  # some methods take words and choose it themselves
-        if not isinstance(wanted, str) and wanted < 1:
+        expected: Any = self.latent_dim  # some methods take words and choose it themselves
+        if not isinstance(expected, str) and expected < 1:
             raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
         if self.seed < 0:
-            raise InputError(f"seed={self.seed}: wanted a whole number from 0 on")
+            raise InputError(f"seed={self.seed}: expected a whole number from 0 on")
         self.n_features_in_, self.shape_ = data.shape[0], tuple(data.shape)
         self.latent_dim_ = self.latent_dim  # a method that chooses it says so in `learn`
 
@@ -158,7 +163,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             z = torch.cat([self.encode(as_float(part)) for part in parts])
         if tuple(z.shape) != (len(x), self.latent_dim_):
             raise InputError(
-                f"{name}.encode gave codes of shape {tuple(z.shape)}, wanted ({len(x)}, {self.latent_dim_})"
+                f"{name}.encode gave codes of shape {tuple(z.shape)}, expected ({len(x)}, {self.latent_dim_})"
             )
         codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
         check_finite(codes, what=f"what {name}.encode gave")
@@ -172,7 +177,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         z = z if z.dtype.kind == "f" else z.astype(np.float64)
         check_finite(z, what="Input Z")
         if z.ndim != 2 or z.shape[1] != self.latent_dim_:
-            raise InputError(f"codes of shape {z.shape}: wanted (n, {self.latent_dim_})")
+            raise InputError(f"codes of shape {z.shape}: expected (n, {self.latent_dim_})")
         with torch.no_grad():
             return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
 
@@ -230,7 +235,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
                 raise InputError(
                     f"{cls}.{name} is learned and cannot be saved ({error}): keep tensors, numbers, lists"
                 ) from error
-        (folder / "model.safetensors").write_bytes(serialised(tensors))
+        (folder / "model.safetensors").write_bytes(serialized(tensors))
         config = {
             "unweave": __version__,
             "method": self.name,
@@ -252,12 +257,15 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             raise InputError(f"{folder} holds a {config['method']!r}, not a {name!r}")
         if config["source"] != own_source(cls):
             raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
+        current = partial(_current_name, cls.renamed)
         try:
-            params: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()}
+            values = {current(k): tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()}
+            params: dict[str, Any] = values
             method = cls(**params)
-            tensors = load_file(folder / "model.safetensors")
+            tensors = {current(k): tensor for k, tensor in load_file(folder / "model.safetensors").items()}
             weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
-            learned = dict(config["learned"]) | {k: tensors.pop(k).numpy() for k in config["arrays"]} | tensors
+            learned: dict[str, Any] = {current(k): value for k, value in config["learned"].items()}
+            learned |= {k: tensors.pop(k).numpy() for k in map(current, config["arrays"])} | tensors
             learned["shape_"] = tuple(learned["shape_"])
             if "feature_names_in_" in learned:
                 learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
@@ -279,6 +287,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder / 'config.json'} is truncated or altered: its checksum does not fit; make it again")
     check_hash(folder / "model.safetensors", config["sha256"])
     return config
+
+
+def _current_name(renamed: Mapping[str, str], name: str) -> str:
+    """Return the current name of a saved value; in a dotted name each part may have been renamed."""
+    return ".".join(renamed.get(part, part) for part in name.split("."))
 
 
 def _checksum(config: dict[str, Any]) -> str:

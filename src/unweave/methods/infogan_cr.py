@@ -19,7 +19,7 @@ from unweave.utils.errors import InputError
 
 BETAS = (0.5, 0.999)
 SLOPE = 0.2  # of the judges' activations below zero
-USUAL = 512  # latents by whose means and variances the generator is normalised once it has learned
+USUAL = 512  # latents by whose means and variances the generator is normalized once it has learned
 SLACK = 1e-4  # stages begin where they should in spite of rounding
 
 
@@ -49,13 +49,13 @@ class InfoGANCR(Autoencoding):
     info: Lane = 0.05
     """lambda, weight of -log Q(c | x), Q a Gaussian with variance one"""
     contrast: Lane = 2.0
-    """alpha, weight of the contrastive regulariser once it acts"""
+    """alpha, weight of the contrastive regularizer once it acts"""
     contrast_after: float = 0.6
     """share of the steps after which it acts; the authors' code: 288,000 of 322,560"""
     gap: float = 1.9
     """least difference, at first, of the codes that a pair does not share"""
     gap_stages: int = 10
-    """equal stages in which the gap falls to 0 while the regulariser acts"""
+    """equal stages in which the gap falls to 0 while the regularizer acts"""
     lr: Lane = 1e-3
     """Adam's learning rate, of all players; betas 0.5 and 0.999"""
     hidden: tuple[int, ...] = (128,)
@@ -66,19 +66,19 @@ class InfoGANCR(Autoencoding):
         decoder = self.coder(shape, 1, latent=self.latent_dim + self.noise_dim, slope=SLOPE).decoder
         body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
         pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
-        # Without normalisation all images of the generator become alike, and the discriminator has won.
+        # Without normalization all images of the generator become alike, and the discriminator has won.
         return GAN(BatchNormed(decoder), body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
-            raise InputError("latent_dim=1: a pair of images cannot tell which of one code it shares; wanted two")
+            raise InputError("latent_dim=1: a pair of images cannot tell which of one code it shares; expected two")
         if self.batch_size < 2:
-            raise InputError("batch_size=1: the generator is normalised by the others of its batch; wanted two")
+            raise InputError("batch_size=1: the generator is normalized by the others of its batch; expected two")
         if not 0 <= self.contrast_after <= 1:
-            raise InputError(f"contrast_after={self.contrast_after}: wanted a share of the steps, from 0 to 1")
+            raise InputError(f"contrast_after={self.contrast_after}: expected a share of the steps, from 0 to 1")
         if not 0 <= self.gap < 2 or self.gap_stages < 1 or self.noise_dim < 0:
             text = f"gap={self.gap}, gap_stages={self.gap_stages}, noise_dim={self.noise_dim}"
-            raise InputError(f"{text}: wanted a gap in [0, 2), at least one stage, and no negative dimension")
+            raise InputError(f"{text}: expected a gap in [0, 2), at least one stage, and no negative dimension")
 
     def rates(self) -> dict[str, Adam]:
         return {"": Adam(self.lr, BETAS)}

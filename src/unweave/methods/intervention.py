@@ -19,7 +19,7 @@ from unweave.nn.functional import frozen, leaking
 from unweave.training.adam import Adam, clipped
 from unweave.utils.errors import InputError
 
-RIDGE = 0.01  # strength of a linear translator's regularisation, in mean squares of an image's deviation
+RIDGE = 0.01  # strength of a linear translator's regularization, in mean squares of an image's deviation
 EDGE = 1e-3  # what it makes is cut to probabilities, by so much away from 0 and 1
 STEEPEST = 100.0  # norm to which the translator's gradients are cut, nats per image being large numbers
 
@@ -46,7 +46,7 @@ class InterventionAutoencoder(Autoencoding):
     diff_after: float = 0.5
     """share of the steps after which L_diff acts on the autoencoder; until then it teaches the translator alone"""
     adversary: Literal["minimax", "non-saturating"] = "non-saturating"
-    """what encoder and decoder minimise of L_adv: itself, or -log D where it has log(1 - D)"""
+    """what encoder and decoder minimize of L_adv: itself, or -log D where it has log(1 - D)"""
     through: Literal["data", "steps", "ridge", "off"] = "data"
     """L_diff is differentiated through the pairs alone, or through the translator's steps too; or the translator is a
     ridge regression, which needs no steps and does best in our studies; or there is no L_diff"""
@@ -77,23 +77,23 @@ class InterventionAutoencoder(Autoencoding):
         if self.batch_size < 2:
             raise InputError("batch_size=1: an intervention takes a value from another observation of the batch")
         if self.inner_steps < 1:
-            raise InputError(f"inner_steps={self.inner_steps}: wanted at least 1; through='off' leaves L_diff out")
+            raise InputError(f"inner_steps={self.inner_steps}: expected at least 1; through='off' leaves L_diff out")
         if not 0 <= self.diff_after <= 1:
-            raise InputError(f"diff_after={self.diff_after}: wanted a share of the steps, from 0 to 1")
+            raise InputError(f"diff_after={self.diff_after}: expected a share of the steps, from 0 to 1")
         self.latent_dim_ = self.count() * self.feature_dim
 
     def count(self) -> int:
         """K_Z, by whichever of features and latent_dim is given."""
         d, k = self.feature_dim, self.features
         if d < 1 or self.translator < 1:
-            raise InputError(f"feature_dim={d}, translator={self.translator}: wanted at least 1")
+            raise InputError(f"feature_dim={d}, translator={self.translator}: expected at least 1")
         if k == "auto":
             k = 10 if self.latent_dim == "auto" else self.latent_dim // d
         if self.latent_dim not in ("auto", k * d):
             text = f"latent_dim={self.latent_dim} is not {k} features of {d}" if k else f"feature_dim={d}"
             raise InputError(f"{text}: leave latent_dim out, or make it features x feature_dim = {max(k, 2) * d}")
         if k < 2:
-            raise InputError("one feature only: to exchange it is to exchange everything; wanted at least two")
+            raise InputError("one feature only: to exchange it is to exchange everything; expected at least two")
         return k
 
     def groups(self) -> list[list[int]]:
@@ -148,7 +148,7 @@ class InterventionAutoencoder(Autoencoding):
         return torch.arange(z.shape[1], device=z.device) // self.feature_dim == k[:, None]
 
     def adversarial(self, net: Any, real: Tensor, x_1: Tensor) -> tuple[Tensor, Tensor]:
-        """L_adv as the autoencoder and the weights see it, and as the discriminator does, which maximises it.
+        """L_adv as the autoencoder and the weights see it, and as the discriminator does, which maximizes it.
 
         Real images are the reconstructions, which L_adv does not change.
         """
@@ -209,8 +209,8 @@ class InterventionAutoencoder(Autoencoding):
 def ridge(u: Tensor, v: Tensor, u_new: Tensor) -> Tensor:
     """Ridge regression from u to v, (n, ...) each, in its dual form, at u_new; in double precision."""
     U, V, T = (x.flatten(1).double() for x in (u, v, u_new))
-    centre, middle = U.mean(0), V.mean(0)
-    U, T = U - centre, T - centre
+    center, middle = U.mean(0), V.mean(0)
+    U, T = U - center, T - center
     gram = U @ U.mT  # (n, n)
     strength = RIDGE * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
     L, _ = torch.linalg.cholesky_ex(gram + strength * torch.eye(len(U), dtype=U.dtype, device=U.device))

@@ -72,7 +72,7 @@ def flat(data: FactorData, samples: int, seed: int) -> Tensor:
 
 
 def principal_components(x: Tensor, d: int, seed: int, *, least: int | None = None) -> tuple[Tensor, Tensor]:
-    """The mean (features,) and the d leading directions (d, features) of centred rows x (n, features).
+    """The mean (features,) and the d leading directions (d, features) of centered rows x (n, features).
 
     With `least`, as many of d as the rank of the data gives, but not fewer than that.
     """
@@ -93,7 +93,7 @@ def principal_components(x: Tensor, d: int, seed: int, *, least: int | None = No
 
 
 def independent(y: Tensor, seed: int) -> Tensor:
-    """The matrix (d, d) that makes centred rows y (n, d) as independent as a linear map can, with unit variance.
+    """The matrix (d, d) that makes centered rows y (n, d) as independent as a linear map can, with unit variance.
 
     FastICA with G(u) = u^4, which has no spurious optima where all kurtoses differ from zero (Hyvarinen, 1999).
     Order and signs are free in ICA; the rule here is: least Gaussian first, largest weight positive.

@@ -1,4 +1,4 @@
-"""Methods trained by gradient descent: say what to build and what to minimise."""
+"""Methods trained by gradient descent: say what to build and what to minimize."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AT_ONCE = 2**21  # numbers that go through a network together after training
 
 
 class Neural(Method):
-    """A method that says what to build and what to minimise; the trainer does the rest.
+    """A method that says what to build and what to minimize; the trainer does the rest.
 
     Write `build` and `loss`, and `encode`. The loss must be a pure function of weights and batch: its randomness comes
     from `draws`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once, compiled,
@@ -69,7 +69,7 @@ class Neural(Method):
 
     @abstractmethod
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Scalars by name for one batch; the one called 'loss' is minimised.
+        """Scalars by name for one batch; the one called 'loss' is minimized.
 
         The batch holds what `plan` and `draws` name, and 'progress', which runs from 0 to 1.
         """
@@ -129,7 +129,7 @@ class Neural(Method):
     def starts(self) -> list[Self]:
         """The method itself, or several of it that differ in their seeds, the first with its own."""
         if self.restarts < 1:
-            raise InputError(f"restarts={self.restarts}: wanted at least 1")
+            raise InputError(f"restarts={self.restarts}: expected at least 1")
         if self.restarts == 1:
             return [self]
         more = np.random.SeedSequence(self.seed).generate_state(self.restarts - 1).tolist()
@@ -169,9 +169,9 @@ class Neural(Method):
         """Refuse settings that cannot work, and data in which nothing varies."""
         for name in ("steps", "batch_size"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: wanted at least 1")
+                raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
         if self.clip < 0:
-            raise InputError(f"clip={self.clip}: wanted a positive norm, or 0 for none")
+            raise InputError(f"clip={self.clip}: expected a positive norm, or 0 for none")
         points = data.observed(sys.maxsize)
         if points is None:
             points = data.sample(self.observations, Generator(self.found_device()).manual_seed(0))

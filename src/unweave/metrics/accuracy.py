@@ -34,7 +34,7 @@ def worst_group_accuracy(labels: Any, predictions: Any, groups: Any = None) -> f
 def _right(labels: Any, predictions: Any) -> np.ndarray:
     y, guess = np.asarray(labels), np.asarray(predictions)
     if guess.ndim == 2 and y.ndim == 1:
-        raise InputError(f"predictions of shape {guess.shape}: wanted one class per sample; take the argmax first")
+        raise InputError(f"predictions of shape {guess.shape}: expected one class per sample; take the argmax first")
     if y.shape != guess.shape or y.ndim != 1 or not len(y):
-        raise InputError(f"labels of shape {y.shape} and predictions of shape {guess.shape}: wanted (n,) both")
+        raise InputError(f"labels of shape {y.shape} and predictions of shape {guess.shape}: expected (n,) both")
     return y == guess

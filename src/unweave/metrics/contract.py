@@ -169,7 +169,7 @@ def interval(
     """A bootstrap interval: how the score varies over random halves of the rows, put around its value.
 
     Halves are drawn without replacement, because copies of a row would stand in training and test at once and be each
-    other's nearest neighbours. The variance over halves of a sample is that of the whole sample over samples.
+    other's nearest neighbors. The variance over halves of a sample is that of the whole sample over samples.
     """
     if repeats < 2:
         raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
@@ -213,7 +213,9 @@ def checked(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndar
 def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
     """Refuse two matrices that do not describe the same samples, or too few of them."""
     if len(c) != len(z):
-        swapped = " (are its axes swapped? wanted one row per sample)" if len(c) in z.shape or len(z) in c.shape else ""
+        swapped = (
+            " (are its axes swapped? expected one row per sample)" if len(c) in z.shape or len(z) in c.shape else ""
+        )
         raise InputError(
             f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: want the same"
         )
@@ -222,7 +224,7 @@ def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
     if len(c) < min(c.shape[1], z.shape[1]):
         shapes = f"{what} of shape {c.shape} and codes of shape {z.shape}"
         raise InputError(
-            f"{shapes}: more columns than samples in both; are the axes swapped? wanted one row per sample"
+            f"{shapes}: more columns than samples in both; are the axes swapped? expected one row per sample"
         )
 
 
@@ -239,7 +241,7 @@ def as_matrix(array: Any, what: str) -> np.ndarray:
     if values.ndim > 2 and what == "inputs":
         values = values.reshape(len(values), -1)
     if values.ndim != 2 or 0 in values.shape:
-        raise InputError(f"{what} of shape {values.shape}: wanted (samples, columns)")
+        raise InputError(f"{what} of shape {values.shape}: expected (samples, columns)")
     check_finite(values, what=what)
     return values
 

@@ -21,7 +21,7 @@ from unweave.utils.errors import InputError, plural
 Estimator = Literal["trees", "rf", "lasso", "gbt"]
 Depth = int | Sequence[int] | Literal["cv"] | None
 DEPTHS = (2, 4, 8, 16)  # that depth="cv" chooses from
-PENALTY = 0.02  # of the L1 norm, codes and factors standardised
+PENALTY = 0.02  # of the L1 norm, codes and factors standardized
 
 
 class DCI(NamedTuple):
@@ -59,8 +59,8 @@ def dci(
 
     Importances are those of a model for each factor, and which one decides the numbers: name it. `trees`, the fast
     default: 20 bagged classification trees of depth 6 that look at all codes; `gbt`: gradient boosting of classes, the
-    reference library's, a hundred times slower; `rf` and `lasso`, the paper's: random forests and L1-penalised linear
-    models (penalty 0.02, everything standardised) that predict the factor as a number. `depth` is for `rf`: one for all
+    reference library's, a hundred times slower; `rf` and `lasso`, the paper's: random forests and L1-penalized linear
+    models (penalty 0.02, everything standardized) that predict the factor as a number. `depth` is for `rf`: one for all
     factors, one for each (the intervention paper has 4, 2, 4, 2, 2 for dSprites), or "cv", chosen for each factor by
     cross-validation as there for 3DShapes. `features` names codes that belong together: their importances are
     added. With `seed=None` rows are not shuffled.
@@ -113,7 +113,7 @@ def _models(estimator: str, depth: Depth, k: int) -> list[Any]:
         "gbt": lambda _: GradientBoostingClassifier(random_state=0),
     }
     if estimator not in models:
-        raise InputError(f"estimator={estimator!r}: wanted {', '.join(map(repr, models))}")
+        raise InputError(f"estimator={estimator!r}: expected {', '.join(map(repr, models))}")
     return [models[estimator](most) for most in depths]
 
 

@@ -57,9 +57,9 @@ def _majority(still: np.ndarray, factor: np.ndarray) -> float:
     return float(np.mean(rule[still[half:]] == factor[half:]))
 
 
-def large_groups(groups: list[np.ndarray], wanted: int) -> list[np.ndarray]:
+def large_groups(groups: list[np.ndarray], expected: int) -> list[np.ndarray]:
     """The groups of rows of equal factor that are large enough to have a variance worth the name."""
-    large = [rows for rows in groups if len(rows) >= min(wanted, ENOUGH)]
+    large = [rows for rows in groups if len(rows) >= min(expected, ENOUGH)]
     if not large:
         raise InputError("no value of a factor has eight rows or more: give more samples")
     return large

@@ -136,7 +136,7 @@ def _entropy(counts: np.ndarray) -> float:
 def train_and_test(n: int, share: float, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers to train and to test on: shuffled by the seed, or in order where it is None."""
     if not 0 < share < 1:
-        raise InputError(f"train={share}: wanted a share of the rows between 0 and 1")
+        raise InputError(f"train={share}: expected a share of the rows between 0 and 1")
     order = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
     cut = round(share * n)
     if cut < 2 or n - cut < 1:
@@ -159,5 +159,5 @@ def in_groups(features: Sequence[Sequence[int]] | None, z: np.ndarray) -> list[n
     """The codes of each feature: those that are named together, or every code by itself."""
     groups = [[j] for j in range(z.shape[1])] if features is None else [list(g) for g in features]
     if sorted(j for g in groups for j in g) != list(range(z.shape[1])) or not all(groups):
-        raise InputError(f"features={groups}: wanted every code from 0 to {z.shape[1] - 1} in one of them")
+        raise InputError(f"features={groups}: expected every code from 0 to {z.shape[1] - 1} in one of them")
     return [np.array(g) for g in groups]

@@ -29,9 +29,9 @@ class InfoMEC(NamedTuple):
 def infomec(factors: Any, codes: Any, *, prune: float = 1 / 20, neighbors: int = 10, seed: int = 0) -> InfoMEC:
     """Does each code know one factor (M), a linear model all of them (E), and is each factor in one code (C)?
 
-    M and C: the share that the largest normalised information has of a code's, or a factor's, whole; rescaled so that
+    M and C: the share that the largest normalized information has of a code's, or a factor's, whole; rescaled so that
     evenly spread is 0. Information between a real-valued code and the classes of a factor is estimated by nearest
-    neighbours. Codes whose range is below `prune` of the largest range count as inactive in M and C: the authors' rule,
+    neighbors. Codes whose range is below `prune` of the largest range count as inactive in M and C: the authors' rule,
     so scale matters. E: the share of a factor's entropy that a logistic regression on all codes explains, classes
     balanced; of a continuous factor, R^2. As in the authors' code it is measured on the rows that were learned from.
     """
@@ -39,7 +39,7 @@ def infomec(factors: Any, codes: Any, *, prune: float = 1 / 20, neighbors: int =
     if c.count < 2:
         raise InputError("InfoMEC compares factors, and there is one only")
     if len(z) < 2 * neighbors:
-        raise InputError(f"{len(z)} samples are too few to estimate information from {neighbors} neighbours")
+        raise InputError(f"{len(z)} samples are too few to estimate information from {neighbors} neighbors")
     living = alive(z)
     if not living.any():
         return InfoMEC(0.0, 0.0, 0.0)

@@ -23,7 +23,7 @@ def irs(factors: Any, codes: Any, *, quantile: float = 0.99) -> float:
     the paper. Pure noise scores well above zero: look at the chance level.
     """
     if not 0 < quantile <= 1:
-        raise InputError(f"quantile={quantile}: wanted more than 0, at most 1")
+        raise InputError(f"quantile={quantile}: expected more than 0, at most 1")
     c, z = known(factors, codes)
     z = z[:, alive(z)]
     if z.shape[1] == 0:

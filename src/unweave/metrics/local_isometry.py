@@ -35,7 +35,7 @@ def near_pairs(inputs: Any, codes: Any, *, closest: float = CLOSEST, points: int
     """The closest share of all pairs of inputs, d(x_i, x_j) < epsilon, with both their distances."""
     x, z = checked(inputs, codes, what="inputs")
     if not 0 < closest <= 1:
-        raise InputError(f"closest={closest}: wanted a share of the pairs between 0 and 1")
+        raise InputError(f"closest={closest}: expected a share of the pairs between 0 and 1")
     if len(x) > points:
         chosen = np.random.default_rng(seed).choice(len(x), points, replace=False)
         chosen.sort()

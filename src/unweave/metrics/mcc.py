@@ -33,7 +33,7 @@ def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"]
 def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> np.ndarray:
     """The correlation of every column of c with every column of z, (n, k) and (n, d) -> (k, d)."""
     if correlation not in ("pearson", "spearman"):
-        raise InputError(f"correlation={correlation!r}: wanted 'pearson' or 'spearman'")
+        raise InputError(f"correlation={correlation!r}: expected 'pearson' or 'spearman'")
     if correlation == "spearman":
         c, z = rankdata(c, axis=0), rankdata(z, axis=0)
     return _standard(c).T @ _standard(z) / len(c)

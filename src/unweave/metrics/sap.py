@@ -38,7 +38,7 @@ def sap(
     """How much better one code alone predicts a factor than the second-best code does, averaged over factors.
 
     `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced), which depends on the scale of
-    the codes: they are standardised unless told not to, as the reference library does. `logistic`: of a logistic
+    the codes: they are standardized unless told not to, as the reference library does. `logistic`: of a logistic
     regression (intervention paper). `r2`: squared correlation, for factors with an order, and the only one for
     continuous factors. Several of them, one for each factor: squared correlation for numbers and accuracy for classes,
     as the metric was first defined. Never compare one with another. With accuracies, 1 is out of reach: the second-best
@@ -70,10 +70,10 @@ def _asked(predictor: Predictor | Sequence[Predictor], count: int) -> list[Predi
     asked = [predictor] * count if isinstance(predictor, str) else list(predictor)
     wrong = [how for how in asked if how not in get_args(Predictor)]
     if wrong:
-        raise InputError(f"predictor={wrong[0]!r}: wanted 'svm', 'logistic' or 'r2'")
+        raise InputError(f"predictor={wrong[0]!r}: expected 'svm', 'logistic' or 'r2'")
     if len(asked) != count:
         raise InputError(
-            f"{plural(len(asked), 'predictor')} for {plural(count, 'factor')}: wanted one for all, or each"
+            f"{plural(len(asked), 'predictor')} for {plural(count, 'factor')}: expected one for all, or each"
         )
     return asked
 

@@ -52,8 +52,8 @@ def score_many(
     `n_jobs` processes share the work, as in scikit-learn: -1 for all cores.
     """
     truth, scorers, every = prepared(factors), dict(metrics or _scorers()), list(codes.values())
-    wanted = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
-    share = -(-len(every) // max(1, wanted)) or 1
+    expected = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
+    share = -(-len(every) // max(1, expected)) or 1
     # One task for each process, so that each works out only once what the factors decide.
     parts = [every[start : start + share] for start in range(0, len(every), share)]
     rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(scorers, truth, part) for part in parts)

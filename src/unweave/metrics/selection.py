@@ -24,7 +24,7 @@ def udr(
     `codes` holds an (n, d) array per run, of the same observations in the same order. For a pair of runs, each code
     scores r^2 / sum(r) of its similarities r to the other's codes, the largest one over all; the means over the codes
     of either run count alike, as in the authors' code (Eq. 3 has all codes count alike); a run scores the median over
-    the others. `lasso` takes the weights of an L1-penalised regression (0.1, codes standardised) for similarities.
+    the others. `lasso` takes the weights of an L1-penalized regression (0.1, codes standardized) for similarities.
     `informative`, a mask (d,) per run, says which codes to look at: in the paper those with a KL above 0.01; without
     it, those that ever change.
     """
@@ -73,7 +73,7 @@ def _similarities(a: np.ndarray, b: np.ndarray, similarity: str) -> np.ndarray:
     if similarity == "spearman":
         return np.abs(correlations(a, b, "spearman"))
     if similarity != "lasso":
-        raise InputError(f"similarity={similarity!r}: wanted 'spearman' or 'lasso'")
+        raise InputError(f"similarity={similarity!r}: expected 'spearman' or 'lasso'")
     a, b = ((z - z.mean(0)) / z.std(0) for z in (a, b))
     return np.abs(np.atleast_2d(Lasso(alpha=0.1).fit(a, b).coef_)).T
 
@@ -84,5 +84,5 @@ def _same_rows(codes: Sequence[Any]) -> list[np.ndarray]:
         raise InputError(f"{plural(len(runs), 'run')}: a comparison needs two at least, and is worth little below five")
     if len({len(z) for z in runs}) > 1:
         lengths = ", ".join(f"{len(z):,}" for z in runs)
-        raise InputError(f"runs with {lengths} rows of codes: wanted codes of the same observations")
+        raise InputError(f"runs with {lengths} rows of codes: expected codes of the same observations")
     return runs

@@ -65,10 +65,10 @@ def translation_difficulty(
     decoder, `steps` of Adam, starting from the identity.
     """
     if translator not in ("network", "linear"):
-        raise InputError(f"translator={translator!r}: wanted 'network' or 'linear'")
+        raise InputError(f"translator={translator!r}: expected 'network' or 'linear'")
     if pairs < 1 or observations < 2 or steps < 0:
         text = f"pairs={pairs}, observations={observations}, steps={steps}"
-        raise InputError(f"{text}: wanted at least one pair of values, two observations, and no negative steps")
+        raise InputError(f"{text}: expected at least one pair of values, two observations, and no negative steps")
     z = _codes_of(method, codes, observations, seed)
     groups = _groups(method, z, features)
     rng, living = np.random.default_rng(seed), alive(z)
@@ -109,7 +109,7 @@ def _groups(method: Any, z: np.ndarray, features: Sequence[Sequence[int]] | None
     named = features if features is not None else method.groups() if hasattr(method, "groups") else None
     groups = in_groups(named, z)
     if len(groups) < 2:
-        raise InputError("one feature only: to exchange it is to exchange everything; wanted at least two")
+        raise InputError("one feature only: to exchange it is to exchange everything; expected at least two")
     return groups
 
 
@@ -162,10 +162,10 @@ def _loss(v: Tensor, found: Tensor, probable: bool) -> Tensor:
 def _linear(u: Tensor, v: Tensor, u_test: Tensor, probable: bool) -> Tensor:
     """Ridge regression in its dual form, between deviations from the means."""
     U, V, T = (x.flatten(1).double() for x in (u, v, u_test))
-    centre, middle = U.mean(0), V.mean(0)
-    strength = 1e-3 * float((U - centre).square().sum(1).mean()) + 1e-9
-    model = KernelRidge(alpha=strength).fit((U - centre).numpy(), (V - middle).numpy())
-    return (torch.from_numpy(model.predict((T - centre).numpy())) + middle).float().reshape(u_test.shape)
+    center, middle = U.mean(0), V.mean(0)
+    strength = 1e-3 * float((U - center).square().sum(1).mean()) + 1e-9
+    model = KernelRidge(alpha=strength).fit((U - center).numpy(), (V - middle).numpy())
+    return (torch.from_numpy(model.predict((T - center).numpy())) + middle).float().reshape(u_test.shape)
 
 
 class Translator(nn.Module):
@@ -198,11 +198,11 @@ def _network(u: Tensor, v: Tensor, u_test: Tensor, probable: bool, *, steps: int
         torch.manual_seed(seed)  # every task starts from the same weights
         net = Translator(tuple(u.shape[1:]), probable).to(device)
     u, v, u_test = (x.to(device) for x in (u, v, u_test))
-    optimiser, rng = torch.optim.Adam(net.parameters(), RATE), Generator().manual_seed(seed)
+    optimizer, rng = torch.optim.Adam(net.parameters(), RATE), Generator().manual_seed(seed)
     for _ in range(steps):
         rows = torch.randint(len(u), (min(BATCH, len(u)),), generator=rng).to(device)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.autograd.backward(_loss(v[rows], net(u[rows]), probable))
-        optimiser.step()
+        optimizer.step()
     with torch.no_grad():
         return net(u_test).cpu()

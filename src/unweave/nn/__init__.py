@@ -1,1 +1,1 @@
-"""Anatomy: shapes in, modules out. A module knows no data, no optimiser and no paper's loss."""
+"""Anatomy: shapes in, modules out. A module knows no data, no optimizer and no paper's loss."""

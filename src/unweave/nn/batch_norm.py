@@ -1,4 +1,4 @@
-"""Batch normalisation that a pure loss can have; Ioffe and Szegedy (2015)."""
+"""Batch normalization that a pure loss can have; Ioffe and Szegedy (2015)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TINY = 1e-5  # added to variances
 
 
 class BatchNormed(nn.Module):
-    """A network with batch normalisation behind every activation.
+    """A network with batch normalization behind every activation.
 
     Averages that are kept while it learns would make a loss something else than a function of weights and batch. So
     means and variances are those of the rows at hand, and later those of some usual inputs: `settle`.
@@ -23,26 +23,26 @@ class BatchNormed(nn.Module):
             self.layers.append(layer)
             features = getattr(layer, "out_features", getattr(layer, "out_channels", features))
             if isinstance(layer, nn.ReLU | nn.LeakyReLU):
-                self.layers.append(Normalise(features))
+                self.layers.append(Normalize(features))
 
     def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
         """(n, d) -> (n, ...), by the means and variances of the first rows, or by those it has settled on."""
         for layer in self.layers:
-            x = layer(x, rows) if isinstance(layer, Normalise) else layer(x)
+            x = layer(x, rows) if isinstance(layer, Normalize) else layer(x)
         return x
 
     @torch.no_grad()
     def settle(self, x: Tensor) -> None:
         """Means and variances from now on: those of these rows."""
         for layer in self.layers:
-            if isinstance(layer, Normalise):
+            if isinstance(layer, Normalize):
                 layer.mean, layer.var = layer.moments(x)
                 x = layer(x, None)
             else:
                 x = layer(x)
 
 
-class Normalise(nn.Module):
+class Normalize(nn.Module):
     """Mean 0 and variance 1 of every feature, over rows and pixels; then a scale and a shift, learned."""
 
     mean: Tensor

@@ -66,7 +66,7 @@ def stratified(b: int, n: int, device: torch.device | None = None) -> Tensor:
     """
     if b < 2 or n < b:
         raise ValueError(
-            f"stratified weights of a batch of {b} from {n} observations: wanted 2 <= batch <= observations"
+            f"stratified weights of a batch of {b} from {n} observations: expected 2 <= batch <= observations"
         )
     m = b - 1
     place = torch.arange(b, device=device)
@@ -75,9 +75,9 @@ def stratified(b: int, n: int, device: torch.device | None = None) -> Tensor:
 
 
 def covariance(z: Tensor) -> Tensor:
-    """Of the columns, centred over the batch and divided by its size, (b, d) -> (d, d)."""
-    centred = z - z.mean(0)
-    return centred.T @ centred / len(z)
+    """Of the columns, centered over the batch and divided by its size, (b, d) -> (d, d)."""
+    centered = z - z.mean(0)
+    return centered.T @ centered / len(z)
 
 
 def off_identity(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | float) -> Tensor:

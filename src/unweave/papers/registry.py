@@ -46,7 +46,7 @@ class Item(NamedTuple):
 FACES = "faces of a small StyleGAN and sprites, in the place of eight manifolds of StyleGAN2"
 DIGITS = "MNIST, where the paper has EMNIST"
 SHAPES = "3DShapes, made again"
-OWN = "colours of our own choice; 3DShapes, made again"
+OWN = "colors of our own choice; 3DShapes, made again"
 GIN_SMALL = {"datasets": 2, "seeds": 2, "steps": 400}
 DRAWING = "a drawing of the idea: nothing to run"
 
@@ -126,11 +126,11 @@ def _intervention() -> Iterator[Item]:
         **tables,
     )
     yield Item("table-2", "3DShapes, likewise", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
-    yield Item("table-3", "coloured MNIST, likewise", runs=({"table": "cmnist"},), **tables)
+    yield Item("table-3", "colored MNIST, likewise", runs=({"table": "cmnist"},), **tables)
     yield Item("figure-4", "importance matrices and traversals", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
     yield Item("figure-5", "nearest flowers, feature by feature", "intervention.flowers", small=small)
     yield Item("figure-6", "the joint distributions of correlated factors: `unweave.datasets.Resampled`")
-    for number, of in ((4, "dSprites and 3DShapes"), (6, "coloured MNIST"), (8, "flowers")):
+    for number, of in ((4, "dSprites and 3DShapes"), (6, "colored MNIST"), (8, "flowers")):
         yield Item(f"table-{number}", f"encoder and decoder for {of}: set in the study")
         yield Item(f"table-{number + 1}", f"discriminator and weight network for {of}: set in the study")
 
@@ -144,7 +144,7 @@ def _swap_contrast() -> Iterator[Item]:
     tables: dict[str, Any] = {
         "study": "swap_contrast.tables",
         "small": few,
-        "data": "colours of our own choice; 3DShapes, made again",
+        "data": "colors of our own choice; 3DShapes, made again",
     }
     tuned = [run | {"best": True} for run in digits]
     every = (digits[0], tuned[0], {"data": "shapes3d"})
@@ -160,7 +160,7 @@ def _swap_contrast() -> Iterator[Item]:
     yield Item("table-4", "what the warm-ups do", runs=({"warm_ups": True},), small=small | {"seeds": 1}, **taken)
     schemes = {"small": few | {"only": ("swap and contrast", "joint", "cross-entropy")}}
     yield Item("table-5", "training schemes", runs=digits, **tables | schemes)
-    for k, what in enumerate(("t-SNE of both parts", "which codes move, coloured", "turned", "what the decoder makes")):
+    for k, what in enumerate(("t-SNE of both parts", "which codes move, colored", "turned", "what the decoder makes")):
         yield Item(f"figure-{5 + k}", what, "swap_contrast.figures", small=small)
 
 

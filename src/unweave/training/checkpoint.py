@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialised
+from safetensors.torch import save as serialized
 from torch import Tensor
 
 from unweave.training.pack import Part
@@ -41,7 +41,7 @@ class Checkpoint:
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
         with whole_file(self.path) as file:
             about = {"key": self.key, "how": self.name, "step": str(step), "note": self.note}
-            file.write(serialised(tensors, metadata=about | {"seconds": f"{now - self.begun:.3f}"}))
+            file.write(serialized(tensors, metadata=about | {"seconds": f"{now - self.begun:.3f}"}))
         self.at, self.saved = step, time.perf_counter()
         self.cost = self.saved - now
 
@@ -70,8 +70,8 @@ class Checkpoint:
         except (SafetensorError, OSError, ValueError) as error:
             warnings.warn(f"{self.path} cannot be read ({error}): starting anew", stacklevel=3)
             return 0
-        wanted = {name for i, part in enumerate(parts) for name in _flat(part, str(i))}
-        if wanted != set(kept):
+        expected = {name for i, part in enumerate(parts) for name in _flat(part, str(i))}
+        if expected != set(kept):
             warnings.warn(f"{self.path} does not hold what this run needs: starting anew", stacklevel=3)
             return 0
         for i, part in enumerate(parts):

@@ -143,5 +143,5 @@ def probe(method: Trainable, net: nn.Module, data: FactorData, *, counting: bool
         terms = evaluate(method, _Objective(net), tuple(vars(method)), *weights, batch)
     if "loss" not in terms or any(v.shape != () for v in terms.values()):
         shapes = {k: tuple(v.shape) for k, v in terms.items()}
-        raise InputError(f"{method.name}.loss gave {shapes}: wanted scalars, one of them called 'loss'")
+        raise InputError(f"{method.name}.loss gave {shapes}: expected scalars, one of them called 'loss'")
     return list(terms), 3.0 * counter.get_total_flops() if counting else 0.0  # the way back costs twice the way there

@@ -155,7 +155,7 @@ def choose(
     make = partial(_engine, pack, nets, data, terms=terms, window=window, rows=rows)
     convolutions = any(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in nets[0].modules())
     if strategy not in ("auto", "loop", "stack", "fork"):
-        raise InputError(f"strategy={strategy!r}: wanted 'auto', 'loop', 'stack' or 'fork'")
+        raise InputError(f"strategy={strategy!r}: expected 'auto', 'loop', 'stack' or 'fork'")
     if strategy == "fork" and device.type != "cuda":
         raise InputError("strategy='fork' needs a CUDA device; on a CPU there are 'loop' and 'stack'")
     if device.type == "cuda":
@@ -167,8 +167,8 @@ def choose(
     chosen = best if strategy == "auto" else strategy
     weights = len(list(nets[0].parameters()))
     seconds = len(pack) * first.steps * (OVERHEAD * weights + flops / FLOPS)
-    wanted = compiling == "always" or (compiling == "auto" and not few and seconds > COMPILE_SECONDS)
-    if wanted:
+    expected = compiling == "always" or (compiling == "auto" and not few and seconds > COMPILE_SECONDS)
+    if expected:
         try:
             return _warmed(make(strategy=chosen, compiled=True))
         except Exception as error:  # no compiler, or a loss that is not one graph

@@ -1,4 +1,4 @@
-"""What a user can cause and mend: one exception, whose text says what was wrong, what was wanted and what to do."""
+"""What a user can cause and mend: one exception, whose text says what was wrong, what was expected and what to do."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from unweave.utils.errors import InputError
 
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Write into a temporary neighbour; it gets its name when the block ends, and vanishes if the block fails.
+    """Write into a temporary neighbor; it gets its name when the block ends, and vanishes if the block fails.
 
     A block that removes it makes nothing.
 
@@ -119,10 +119,10 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
     return total.hexdigest()
 
 
-def check_hash(path: Path, wanted: str) -> None:
+def check_hash(path: Path, expected: str) -> None:
     """Refuse a truncated or altered file by name."""
     if not path.is_file():
         raise InputError(f"{path} is missing: the folder is not complete; make it again")
     found = sha256(path)
-    if found != wanted:
-        raise InputError(f"{path} is truncated or altered: its sha256 is {found[:12]}..., wanted {wanted[:12]}...")
+    if found != expected:
+        raise InputError(f"{path} is truncated or altered: its sha256 is {found[:12]}..., expected {expected[:12]}...")

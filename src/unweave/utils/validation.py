@@ -22,8 +22,8 @@ def check_fields(thing: Any) -> None:
     for field in fields(thing):
         value = getattr(thing, field.name)
         if not allowed(value, hints[field.name]):
-            wanted = describe(hints[field.name])
-            raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, wanted {wanted}")
+            expected = describe(hints[field.name])
+            raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, expected {expected}")
 
 
 def spelled(cls: type, values: dict[str, Any]) -> dict[str, Any]:
@@ -155,16 +155,16 @@ def as_classes(y: Any, what: str = "y") -> Any:
         return y.assign(**{name: as_classes(y[name].to_numpy(), f"y's column {name!r}") for name in names})
     array = np.asarray(y)
     if array.ndim == 0:
-        raise InputError(f"y={y!r}: wanted one label, or one row of labels, for each observation")
+        raise InputError(f"y={y!r}: expected one label, or one row of labels, for each observation")
     if array.dtype.kind == "O":
         if pd.isna(array.ravel()).any():
             raise InputError(f"{what} has missing values: leave those rows out, or give them a class of their own")
         array = np.array(array.tolist())  # numbers as numbers, text as text
     if array.dtype.kind == "O":
-        raise InputError(f"Unknown label type: {what} holds objects, wanted numbers or text")
+        raise InputError(f"Unknown label type: {what} holds objects, expected numbers or text")
     if array.dtype.kind != "f":
         return array
     check_finite(array.reshape(len(array), -1), what="Input y")
     if not np.array_equal(array, np.round(array)):
-        raise InputError(f"Unknown label type: {what} is real-valued; wanted classes, as whole numbers or text")
+        raise InputError(f"Unknown label type: {what} is real-valued; expected classes, as whole numbers or text")
     return array.astype(np.int64)

@@ -41,20 +41,20 @@ def test_the_density_is_scipys_times_the_jacobian(name):
     found = FAMILIES[name].log_prob(y, coefficients(name, [0.3], [-0.5]))[:, 0]
     w = FAMILIES[name].latent(y)[:, 0].numpy()
     jacobian = {"normal": np.zeros(9), "beta": np.log(w) + np.log1p(-w) if name == "beta" else 0}
-    wanted = LAWS[name](0.3, -0.5).logpdf(w) + jacobian.get(name, np.log(np.abs(w)))
-    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-10)
+    expected = LAWS[name](0.3, -0.5).logpdf(w) + jacobian.get(name, np.log(np.abs(w)))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-10)
     np.testing.assert_allclose(FAMILIES[name].free(FAMILIES[name].latent(y)), y, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_parameters_are_found_from_samples_of_each_class(name):
     rng = np.random.default_rng(0)
-    wanted = coefficients(name, [0.3, -0.5], [-1.0, -0.4])
+    expected = coefficients(name, [0.3, -0.5], [-1.0, -0.4])
     w = np.concatenate([LAWS[name](a, s).rvs(100_000, random_state=rng) for a, s in ((0.3, -1.0), (-0.5, -0.4))])
     y = FAMILIES[name].free(torch.from_numpy(w)[:, None])
     r = torch.eye(2, dtype=torch.float64).repeat_interleave(100_000, 0)
     found = FAMILIES[name].fit(y, r / r.sum(0))
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=0.02, atol=0)
 
 
@@ -68,10 +68,10 @@ def test_a_variable_that_hardly_varies_has_finite_densities_and_gradients_in_sin
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_whitening_and_colouring_undo_each_other_and_give_a_standard_normal(name):
+def test_whitening_and_coloring_undo_each_other_and_give_a_standard_normal(name):
     c = coefficients(name, [0.2], [-0.6])
     e = torch.randn(5_000, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    y = FAMILIES[name].colour(e, c)
+    y = FAMILIES[name].color(e, c)
     torch.testing.assert_close(FAMILIES[name].whiten(y, c), e, atol=1e-6, rtol=0)
     law = LAWS[name](0.2, -0.6)
     assert stats.kstest(FAMILIES[name].latent(y)[:, 0].numpy(), law.cdf).pvalue > 0.01
@@ -95,7 +95,7 @@ def sources(name, n=5_000, classes=5, seed=1):
     spread = torch.from_numpy(np.log(rng.uniform(widest / 2, widest, (classes, 2))))
     u = rng.integers(classes, size=n)
     c = FAMILIES[name].learned(location, spread)
-    y = FAMILIES[name].colour(torch.from_numpy(rng.standard_normal((n, 2))), Coefficients(c.first[u], c.second[u]))
+    y = FAMILIES[name].color(torch.from_numpy(rng.standard_normal((n, 2))), Coefficients(c.first[u], c.second[u]))
     z = torch.cat([y, 0.01 * torch.from_numpy(rng.standard_normal((n, 2)))], 1)
     torch.manual_seed(seed)
     mix = vector_flow(4, 3, 10, torch_rng, clamp="soft", volume="free", rest=False).double()

@@ -20,7 +20,7 @@ from unweave.methods.flows.families import FAMILIES, weights
 from unweave.methods.flows.gin import gaps, soft
 from unweave.methods.flows.self_supervised_gin import ways
 from unweave.metrics import mcc
-from unweave.report.figures.flows import centres, recovery, spectra, styles, variable
+from unweave.report.figures.flows import centers, recovery, spectra, styles, variable
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 
@@ -105,8 +105,8 @@ def test_without_a_fixed_volume_the_log_determinant_counts():
         for block in net.flow.blocks:
             block.volume = "free"
     c = method.law().fit(net.flow(noisy)[0], batch["r"] / batch["r"].sum(0))
-    wanted = -(method.law().log_prob(net.flow(noisy)[0], c.of(batch["r"])).sum(1)).mean() - log_det
-    assert float(log_det.abs()) > 0.01 and kept == pytest.approx(float(wanted), rel=1e-5)
+    expected = -(method.law().log_prob(net.flow(noisy)[0], c.of(batch["r"])).sum(1)).mean() - log_det
+    assert float(log_det.abs()) > 0.01 and kept == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_a_class_that_is_alone_in_its_batch_is_left_out_and_counted():
@@ -226,11 +226,11 @@ def test_moves_that_are_alike_everywhere_vary_only_the_means_of_the_sets():
 
 def test_ways_counts_what_varies_between_sets_and_not_chance():
     rng = torch.Generator().manual_seed(0)
-    noise, centre, scale = (torch.randn(1_000, c, 2, generator=rng) for c in (10, 1, 1))
+    noise, center, scale = (torch.randn(1_000, c, 2, generator=rng) for c in (10, 1, 1))
     assert ways(noise) == 0
-    assert ways(noise + centre) == 2
-    assert ways(noise + centre[:, :, :1]) == 1  # both means move together
-    assert ways(centre + noise * (0.7 * scale).exp()) == 4
+    assert ways(noise + center) == 2
+    assert ways(noise + center[:, :, :1]) == 1  # both means move together
+    assert ways(center + noise * (0.7 * scale).exp()) == 4
 
 
 def test_the_informative_codes_are_the_first_of_all(fitted):
@@ -339,7 +339,7 @@ def test_figures_of_the_paper(fitted, digits):
     shown = variable(images, 0).axes[0]
     assert [label.get_text() for label in shown.get_yticklabels()] == [str(k) for k in range(10)]
     assert len(styles(images, rows=3, temperature=0.8, informative=True).axes[0].get_yticklabels()) == 3
-    rows = centres(images, digits[1][:200], digits[2][:200])
+    rows = centers(images, digits[1][:200], digits[2][:200])
     assert variable(images, 3, rows).axes[0].get_title().startswith("variable 4")
 
 
@@ -405,7 +405,7 @@ def labels_with(name):
         ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
         ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
         ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
-        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardise"),
+        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardize"),
         ({"conv_widths": (0,)}, np.random.default_rng(0).random((20, 8, 8)), np.arange(20) % 2, "conv_widths"),
     ],
 )
@@ -484,14 +484,14 @@ def test_deviations_far_from_the_origin_are_not_lost_to_rounding():
     x, u = blobs(3_000)
     x = x * 0.05 + 1_000
     method = GIN(**SMALL | {"steps": 1, "lr": 1e-9}).fit(x, u)  # a permutation
-    wanted = np.sort(np.sqrt(x[u == 1].std(0) ** 2 + 0.01**2))
-    np.testing.assert_allclose(np.sort(method.deviations_[1].numpy()), wanted, rtol=0.05)
+    expected = np.sort(np.sqrt(x[u == 1].std(0) ** 2 + 0.01**2))
+    np.testing.assert_allclose(np.sort(method.deviations_[1].numpy()), expected, rtol=0.05)
 
 
-def test_standardised_features_are_learned_at_their_own_scale():
+def test_standardized_features_are_learned_at_their_own_scale():
     x, u = blobs(300)
     scale = np.array([1e-3, 1, 1e3, 10], np.float32)
-    plain, scaled = GIN(**SMALL, latent_dim="all"), GIN(**SMALL, latent_dim="all", standardise=True)
+    plain, scaled = GIN(**SMALL, latent_dim="all"), GIN(**SMALL, latent_dim="all", standardize=True)
     assert any("drowns them" in text for text in plain.outlook(x * 1e-3, u))
     assert not any("drowns them" in text for text in scaled.outlook(x * 1e-3, u))
     scaled.fit(x * scale, u)

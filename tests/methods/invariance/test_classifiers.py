@@ -64,8 +64,8 @@ def test_a_score_is_of_the_column_that_was_learned(told):
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table)
     assert model.score(x, table[["light", "kind"]]) == model.score(x, table) > 0.95
     assert model.score(as_data(x, table[["light", "kind"]])) == model.score(x, table)
-    with pytest.raises(InputError, match=r"y has no column 'kind' \(there are: light, colour\)"):
-        model.score(x, pd.DataFrame({"light": table["light"], "colour": table["kind"]}))
+    with pytest.raises(InputError, match=r"y has no column 'kind' \(there are: light, color\)"):
+        model.score(x, pd.DataFrame({"light": table["light"], "color": table["kind"]}))
 
 
 def test_columns_of_labels_may_be_numbered(told):
@@ -111,7 +111,7 @@ def test_nuisances_are_all_other_factors(told):
     assert method.sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
     assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
     torch.testing.assert_close(method.any_nuisance(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
-    method.sizes_, method.seen_ = [4], [[0, 2]]  # two of four colours, say, are in the training set
+    method.sizes_, method.seen_ = [4], [[0, 2]]  # two of four colors, say, are in the training set
     torch.testing.assert_close(method.any_nuisance(torch.zeros(1, 4)), torch.tensor([[0.5, 0.0, 0.5, 0.0]]))
     alone = CAI(**SMALL).fit(told[0], told[1]["kind"].to_numpy())
     assert "nothing to be invariant to" in alone.diagnosis_[0]
@@ -167,8 +167,8 @@ def test_random_waves_are_a_gaussian_kernel():
     z = torch.randn(6, 3)
     slopes, phases = torch.randn(20_000, 3), 2 * math.pi * torch.rand(20_000)
     found = waves(z, slopes, phases)
-    wanted = torch.exp(-torch.cdist(z, z).square() / (2 * 3))
-    torch.testing.assert_close(found @ found.T, wanted, atol=0.03, rtol=0)
+    expected = torch.exp(-torch.cdist(z, z).square() / (2 * 3))
+    torch.testing.assert_close(found @ found.T, expected, atol=0.03, rtol=0)
 
 
 def test_discrepancy_is_the_distance_of_the_means_of_each_group_to_all():

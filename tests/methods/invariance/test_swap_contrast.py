@@ -176,13 +176,13 @@ def test_pairs_share_the_class_and_differ_in_what_is_known(told):
 
 
 def test_a_digit_that_is_painted_anew_stays_the_same_digit():
-    grey = Table(torch.rand(20, 1, 4, 4), torch.arange(20)[:, None] % 2.0, [Factor("label", 2, "nominal")])
+    gray = Table(torch.rand(20, 1, 4, 4), torch.arange(20)[:, None] % 2.0, [Factor("label", 2, "nominal")])
     color = Factor("color", 3, "nominal")
-    data = Painted(grey, {color: (0, 1, 2)}, lambda x, extra, inks: x * inks[extra[:, 0]], [torch.rand(3, 3, 1, 1)])
+    data = Painted(gray, {color: (0, 1, 2)}, lambda x, extra, inks: x * inks[extra[:, 0]], [torch.rand(3, 3, 1, 1)])
     a, b = pairs(data, 50, rng(), k=1, among=["color"]).views.values()
     assert (a[:, 0] == b[:, 0]).all() and (a[:, 1] != b[:, 1]).all()
     a, b = pairs(data, 50, rng(), k=1, among=["label"]).views.values()
-    assert (grey.labels(a[:, :1]) != grey.labels(b[:, :1])).all() and (a[:, 1] == b[:, 1]).all()
+    assert (gray.labels(a[:, :1]) != gray.labels(b[:, :1])).all() and (a[:, 1] == b[:, 1]).all()
 
 
 def test_own_pairs_are_drawn_as_they_are(told):
@@ -298,7 +298,7 @@ def test_without_known_nuisances_nothing_is_exchanged(told):
     [
         ({"predictive_dim": 3, "nuisance_dim": 1}, "nuisance_dim=2 at least"),
         ({"changed": 3}, "2 factors may differ"),
-        ({"known": ("colour",)}, "there are: light, size"),
+        ({"known": ("color",)}, "there are: light, size"),
         ({"predictive_dim": 3, "nuisance_dim": 3, "latent_dim": 5}, "their sum"),
         ({"latent_dim": 4, "predictive_dim": 4}, "one code of each"),
         ({"warm_amount": 2.0}, "shares of the steps"),
@@ -368,14 +368,14 @@ def test_pairs_on_a_part_of_the_data_change_every_factor_equally_often():
     assert data.levels(data.column("object")).tolist() == [0, 2, 4, 6, 8]
 
 
-def test_colours_for_the_test_are_every_other_one_or_far_apart():
+def test_colors_for_the_test_are_every_other_one_or_far_apart():
     def hues(**settings):
         data = unweave.datasets.Unseen(of="shapes3d", **settings).load()
         return data.levels(data.column("object")).tolist()
 
     assert hues(part="test") == [1, 3, 5, 7, 9]
     assert (hues(apart=True), hues(apart=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
-    with pytest.raises(InputError, match="apart=True is about the colours of shapes3d and mpi3d"):
+    with pytest.raises(InputError, match="apart=True is about the colors of shapes3d and mpi3d"):
         unweave.datasets.Unseen(of="colored-mnist", apart=True)
 
 

@@ -27,7 +27,7 @@ from unweave.methods.spectral.local import (
     tangent_operator,
     tangents,
 )
-from unweave.methods.spectral.neighbors import _by_distance, _self_first, neighbours, parts
+from unweave.methods.spectral.neighbors import _by_distance, _self_first, neighbors, parts
 from unweave.methods.spectral.view import main_directions as image_directions
 from unweave.methods.spectral.view import smoothed, view_of, without_repeats
 from unweave.metrics import mcc
@@ -39,12 +39,12 @@ def flat(n, d, seed=0, width=20):
     return data.render(data.sources).numpy(), data.sources.numpy().astype(float)
 
 
-# Neighbours -----------------------------------------------------------------------------------------------------
+# Neighbors -----------------------------------------------------------------------------------------------------
 
 
-def test_neighbours_are_the_nearest_with_the_point_itself_first():
+def test_neighbors_are_the_nearest_with_the_point_itself_first():
     x = np.random.default_rng(0).normal(size=(400, 3))
-    near = neighbours(x, 7)
+    near = neighbors(x, 7)
     assert near.shape == (400, 8)
     assert (near[:, 0] == np.arange(400)).all()
     exact = np.argsort(cdist(x, x), 1)[:, 1:8]
@@ -52,28 +52,28 @@ def test_neighbours_are_the_nearest_with_the_point_itself_first():
     assert min(shared) == 7
 
 
-def test_a_point_that_coincides_with_others_is_still_its_own_first_neighbour():
+def test_a_point_that_coincides_with_others_is_still_its_own_first_neighbor():
     x = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 5, 0)
-    near = neighbours(x, 6)
+    near = neighbors(x, 6)
     assert (near[:, 0] == np.arange(100)).all()
     assert all(len(set(row)) == 7 for row in near)
 
 
-def test_neighbours_of_many_points_are_found_in_another_order_and_are_the_same(monkeypatch):
+def test_neighbors_of_many_points_are_found_in_another_order_and_are_the_same(monkeypatch):
     x = np.random.default_rng(0).normal(size=(500, 3))
-    before = neighbours(x, 5)
+    before = neighbors(x, 5)
     monkeypatch.setattr("unweave.methods.spectral.neighbors.LARGE", 100)
-    shared = [len(set(a) & set(b)) for a, b in zip(neighbours(x, 5), before, strict=True)]
+    shared = [len(set(a) & set(b)) for a, b in zip(neighbors(x, 5), before, strict=True)]
     assert np.mean(shared) > 5.9, "a little slack is allowed in the search among many"
     monkeypatch.setattr("unweave.methods.spectral.neighbors.SLACK", 0.0)
-    assert np.array_equal(neighbours(x, 5), before)
+    assert np.array_equal(neighbors(x, 5), before)
 
 
 def test_parts_are_numbered_from_the_largest_on():
     x = np.concatenate(
         [np.random.default_rng(0).uniform(size=(30, 2)), 50 + np.random.default_rng(1).uniform(size=(70, 2))]
     )
-    member = parts(neighbours(x, 5))
+    member = parts(neighbors(x, 5))
     assert (member[:30] == 1).all()
     assert (member[30:] == 0).all()
 
@@ -84,7 +84,7 @@ def test_parts_are_numbered_from_the_largest_on():
 @pytest.mark.parametrize(("k", "d"), [(8, 2), (20, 3), (40, 5)])
 def test_local_directions_are_those_of_a_singular_value_decomposition(k, d):
     x, _ = flat(500, d)
-    cloud = torch.from_numpy(x)[torch.from_numpy(neighbours(x, k))[:, 1:]]
+    cloud = torch.from_numpy(x)[torch.from_numpy(neighbors(x, k))[:, 1:]]
     ours = main_directions((cloud - cloud[:, :1]) @ (cloud - cloud[:, :1]).mT, d)
     exact = torch.linalg.svd(cloud - cloud.mean(1, keepdim=True), full_matrices=False)[0][:, :, :d]
     cosines = torch.linalg.svdvals(ours.mT @ exact)[:, -1]
@@ -92,9 +92,9 @@ def test_local_directions_are_those_of_a_singular_value_decomposition(k, d):
     assert torch.allclose(ours.mT @ ours, torch.eye(d, dtype=ours.dtype).expand(500, d, d), atol=1e-5)
 
 
-def test_gram_matrices_of_fewer_neighbours_are_corners():
+def test_gram_matrices_of_fewer_neighbors_are_corners():
     x, _ = flat(300, 2)
-    points, near = torch.from_numpy(x), neighbours(x, 20)[:, 1:]
+    points, near = torch.from_numpy(x), neighbors(x, 20)[:, 1:]
     few = tangents(grams(points, near[:, :9]), 9, 2)
     corners = tangents(grams(points, near), 9, 2)
     assert torch.allclose((few @ few.mT), (corners @ corners.mT), atol=1e-4)
@@ -103,7 +103,7 @@ def test_gram_matrices_of_fewer_neighbours_are_corners():
 @pytest.mark.parametrize("operator", [hessian_operator, tangent_operator])
 def test_constants_and_coordinates_are_in_the_null_space_and_bends_are_not(operator):
     z = np.random.default_rng(0).uniform(size=(400, 2))
-    near = neighbours(z, 12)[:, 1:]
+    near = neighbors(z, 12)[:, 1:]
     M = operator(tangents(grams(torch.from_numpy(z), near), 12, 2), near)
 
     def energy(f):
@@ -117,11 +117,11 @@ def test_constants_and_coordinates_are_in_the_null_space_and_bends_are_not(opera
 
 
 def test_the_hessian_operator_is_scikit_learns():
-    """Same points, same neighbours: the same space."""
+    """Same points, same neighbors: the same space."""
     x, _ = flat(900, 2)
-    near = neighbours(x, 12)[:, 1:]
+    near = neighbors(x, 12)[:, 1:]
     M = hessian_operator(tangents(grams(torch.from_numpy(x), near), 12, 2), near)
-    ours = smallest(M, 2, wanted=2)[1]
+    ours = smallest(M, 2, expected=2)[1]
     lle = LocallyLinearEmbedding(n_components=2, n_neighbors=12, method="hessian", eigen_solver="dense", random_state=0)
     assert np.rad2deg(subspace_angles(ours, lle.fit_transform(x))).max() < 1
 
@@ -134,9 +134,9 @@ def test_the_hessian_operator_is_scikit_learns():
 )
 def test_the_null_space_is_the_exact_one(n, d, k, direct):
     x, _ = flat(n, d)
-    near = neighbours(x, k)[:, 1:]
+    near = neighbors(x, k)[:, 1:]
     M = hessian_operator(tangents(grams(torch.from_numpy(x), near), k, d), near)
-    values, vectors = smallest(M, d + 2, wanted=d, direct=direct)
+    values, vectors = smallest(M, d + 2, expected=d, direct=direct)
     exact_values, exact = eigh(M.toarray(), subset_by_index=(0, d))
     assert np.rad2deg(subspace_angles(vectors[:, :d], exact)).max() < 1
     np.testing.assert_allclose(values[:d], exact_values[1:], rtol=1e-3, atol=1e-12)
@@ -145,9 +145,9 @@ def test_the_null_space_is_the_exact_one(n, d, k, direct):
 
 def test_an_exactly_singular_matrix_has_a_null_space_too():
     z = np.random.default_rng(0).uniform(size=(900, 2))
-    near = neighbours(z, 10)[:, 1:]
+    near = neighbors(z, 10)[:, 1:]
     M = hessian_operator(tangents(grams(torch.from_numpy(z), near), 10, 2), near)
-    vectors = smallest(M, 2, wanted=2)[1]
+    vectors = smallest(M, 2, expected=2)[1]
     assert (
         np.rad2deg(subspace_angles(np.column_stack([vectors, np.ones(900)]), np.column_stack([z, np.ones(900)]))).max()
         < 0.1
@@ -159,7 +159,7 @@ def test_a_trivial_vector_of_ones_own_is_projected_out():
     Q = np.linalg.qr(rng.normal(size=(600, 600)))[0]
     values = np.concatenate([[0, 1e-6, 2e-6], np.linspace(0.1, 1, 597)])
     M = csc_matrix((Q * values) @ Q.T)
-    found, vectors = smallest(M, 2, trivial=Q[:, 0], wanted=2)
+    found, vectors = smallest(M, 2, trivial=Q[:, 0], expected=2)
     np.testing.assert_allclose(found, [1e-6, 2e-6], rtol=1e-4)
     assert np.rad2deg(subspace_angles(vectors, Q[:, 1:3])).max() < 0.1
 
@@ -182,14 +182,14 @@ def test_of_several_columns_the_independent_ones_are_taken():
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_dimensions_are_counted(d):
     x, _ = flat(2500, d)
-    near = neighbours(x, 20)
+    near = neighbors(x, 20)
     assert likeliest(x, near) == pytest.approx(d, abs=0.45)
 
 
 def test_the_gap_sees_the_dimension_through_noise():
     x = swiss_roll(2000)[0] @ np.linalg.qr(np.random.default_rng(0).normal(size=(10, 3)))[0].T
     x = x + 0.05 * np.random.default_rng(1).normal(size=x.shape)
-    near = neighbours(x, 30)
+    near = neighbors(x, 30)
     assert by_gap(torch.from_numpy(x), near, 6) == 2
 
 
@@ -298,7 +298,7 @@ def test_landmarks_give_what_all_points_give_and_say_so():
     assert any("1,000 landmarks stand for 8,000" in said for said in few.diagnosis_)
 
 
-def test_a_point_that_is_nobodys_neighbour_is_held_by_its_own_neighbourhood():
+def test_a_point_that_is_nobodys_neighbor_is_held_by_its_own_neighborhood():
     """Else nothing holds its code, it is a null vector by itself, and looks like a factor."""
     x, _ = flat(700, 2)
     far = torch.from_numpy(np.vstack([x, x.mean(0) + 0.6 * np.eye(20)[:3]]))
@@ -474,12 +474,12 @@ def test_a_coarse_grid_is_said_to_be_one():
 # What a GPU does instead -----------------------------------------------------------------------------------------
 
 
-def test_neighbours_by_all_distances_are_those_of_the_tree():
+def test_neighbors_by_all_distances_are_those_of_the_tree():
     points = np.random.default_rng(0).normal(size=(500, 3))
     points[7] = points[3]  # a repeat
     found = _self_first(_by_distance(torch.from_numpy(points), 9).numpy())
-    wanted = neighbours(points, 8)
-    far = [np.linalg.norm(points[near] - points[:, None], axis=2) for near in (found, wanted)]
+    expected = neighbors(points, 8)
+    far = [np.linalg.norm(points[near] - points[:, None], axis=2) for near in (found, expected)]
     np.testing.assert_allclose(*far, atol=1e-7)
     assert (found[:, 0] == np.arange(500)).all()
 
@@ -489,11 +489,11 @@ def test_projections_give_the_basis_of_householder_up_to_signs():
     A = torch.randn(50, 12, 6, generator=rng, dtype=torch.float64)
     A[3, :, 4] = A[3, :, 0] + 1e-9 * A[3, :, 4]  # nearly dependent
     kept = A.clone()
-    Q, wanted = by_projection(A), torch.linalg.qr(A)[0]
+    Q, expected = by_projection(A), torch.linalg.qr(A)[0]
     assert torch.equal(A, kept)
     eye = torch.eye(6, dtype=torch.float64).expand(50, 6, 6)
     torch.testing.assert_close(Q.mT @ Q, eye, atol=1e-12, rtol=0)
-    torch.testing.assert_close((Q * wanted).sum(1).abs(), torch.ones(50, 6, dtype=torch.float64), atol=1e-9, rtol=0)
+    torch.testing.assert_close((Q * expected).sum(1).abs(), torch.ones(50, 6, dtype=torch.float64), atol=1e-9, rtol=0)
 
 
 def test_projections_complete_a_basis_where_columns_repeat_or_vanish():

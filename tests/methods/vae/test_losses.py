@@ -177,13 +177,13 @@ def test_the_best_critic_tells_the_total_correlation():
     z = torch.randn(n, 2, generator=rng)
     z[:, 1] = rho * z[:, 0] + math.sqrt(1 - rho**2) * z[:, 1]
     critic = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
-    optimiser = torch.optim.Adam(critic.parameters(), 5e-3)
+    optimizer = torch.optim.Adam(critic.parameters(), 5e-3)
     for _ in range(300):
         fake = torch.stack([z[torch.randperm(n, generator=rng), j] for j in range(2)], 1)
         loss = F.softplus(-critic(z)).mean() + F.softplus(critic(fake)).mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     assert critic(z).mean().item() == pytest.approx(-0.5 * math.log(1 - rho**2), abs=0.1)
 
 
@@ -191,16 +191,16 @@ def test_the_best_critic_tells_the_total_correlation():
 
 
 @pytest.mark.parametrize("variant", ["i", "ii"])
-def test_dip_penalises_the_covariance_of_means_or_of_samples(variant):
+def test_dip_penalizes_the_covariance_of_means_or_of_samples(variant):
     method, net, batch = made(DIPVAE, variant=variant, off_diagonal=3.0, diagonal=5.0)
     q, _, kl = pieces(method, net, batch)
     C = np.cov(q.mean.detach().numpy().T, bias=True)
     if variant == "ii":
         C = C + np.diag(q.logvar.exp().mean(0).detach().numpy())  # on the diagonal, and nowhere else
     off = C - np.diag(np.diag(C))
-    wanted = 3 * (off**2).sum() + 5 * ((np.diag(C) - 1) ** 2).sum()
+    expected = 3 * (off**2).sum() + 5 * ((np.diag(C) - 1) ** 2).sum()
     terms = method.loss(net, batch)
-    assert terms["dip"].item() == pytest.approx(wanted, rel=1e-4)
+    assert terms["dip"].item() == pytest.approx(expected, rel=1e-4)
     torch.testing.assert_close(terms["loss"], terms["rec"] + kl + terms["dip"])
 
 
@@ -408,7 +408,7 @@ def test_settings_that_make_no_sense_are_named():
         BetaVAE(layers=(0,), steps=1).fit(x)
     with pytest.raises(InputError, match="convolutions want images"):
         BetaVAE(network="conv", steps=1).fit(x)
-    with pytest.raises(InputError, match="network='cnn', wanted 'auto' or 'conv' or 'mlp'"):
+    with pytest.raises(InputError, match="network='cnn', expected 'auto' or 'conv' or 'mlp'"):
         BetaVAE(network="cnn").fit(x)
 
 
@@ -450,7 +450,7 @@ def test_images_outside_of_0_to_1_are_not_bernoulli():
     assert as_bytes.bernoulli()
 
 
-def test_grey_images_need_no_axis_for_their_channel():
+def test_gray_images_need_no_axis_for_their_channel():
     x = np.random.default_rng(0).integers(0, 256, (30, 8, 8), dtype=np.uint8)
     settings = {"steps": 10, "widths": (4,), "hidden": (8,), "latent_dim": 2}
     flat, deep = BetaVAE(**settings).fit(x), BetaVAE(**settings).fit(x[:, None])

@@ -126,7 +126,7 @@ def read(
         return check_array(path, "", load_array(path)), pd.DataFrame()
     if suffix == ".npz":
         return read_npz(path, factors, columns)
-    raise InputError(f"{path} is of no known kind ({suffix or 'no ending'}): wanted {ALL}")
+    raise InputError(f"{path} is of no known kind ({suffix or 'no ending'}): expected {ALL}")
 
 
 def _check_exists(path: Path) -> None:
@@ -140,7 +140,7 @@ def _check_exists(path: Path) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A .csv, .tsv, .txt or .parquet as a DataFrame; separator, decimal comma and a missing header are recognised."""
+    """A .csv, .tsv, .txt or .parquet as a DataFrame; separator, decimal comma and a missing header are recognized."""
     try:
         if path.suffix.lower() == ".parquet":
             return pd.read_parquet(path)
@@ -297,16 +297,16 @@ def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> 
             raise InputError(f"{path}: learning takes one array, not {plural(len(columns), 'array')}")
         factors = factors or tuple(name for name in ("factors",) if name in names)
         rest = [name for name in names if name not in factors and name != "factor_names"]
-        wanted = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
-        if wanted is None:
+        expected = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
+        if expected is None:
             raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; say --data.columns NAME")
-        x = check_array(path, wanted, _member(path, arrays, wanted))
+        x = check_array(path, expected, _member(path, arrays, expected))
         parts = {name: _member(path, arrays, name) for name in factors}
         given = [str(n) for n in _member(path, arrays, "factor_names")] if "factor_names" in names else []
     truth: dict[str, np.ndarray] = {}
     for name, part in parts.items():
         if part.shape[:1] != x.shape[:1] or part.ndim > 2:
-            raise InputError(f"array {name!r} of {path} has shape {part.shape}; wanted ({len(x)},) or ({len(x)}, k)")
+            raise InputError(f"array {name!r} of {path} has shape {part.shape}; expected ({len(x)},) or ({len(x)}, k)")
         if part.ndim == 1:
             truth[name] = part
         else:
@@ -331,7 +331,7 @@ def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
     if len(x.shape) > 1 and len(x) == 1:
         raise InputError(f"{where} has shape {x.shape}: one observation; at least two are needed")
     if x.ndim < 2 or 0 in x.shape:
-        raise InputError(f"{where} has shape {x.shape}; wanted (rows, columns) or (images, ..., height, width)")
+        raise InputError(f"{where} has shape {x.shape}; expected (rows, columns) or (images, ..., height, width)")
     return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)
 
 
@@ -352,7 +352,7 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
-    """Images as bytes, (n, channels, h, w); grey if all are; sub-folders become the factor `label`."""
+    """Images as bytes, (n, channels, h, w); gray if all are; sub-folders become the factor `label`."""
     paths = image_files(folder)
     first = decode_image(paths[0], str(paths[0]))
     images = [first]
@@ -389,11 +389,11 @@ def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None)
 
 
 def _eight_bits(image: Image.Image, name: str) -> Image.Image:
-    """Grey or colour with 8 bits; pillow by itself would clip deeper images at 255."""
+    """Gray or color with 8 bits; pillow by itself would clip deeper images at 255."""
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
         most = 1.0 if image.mode == "F" else 65535.0
         if values.min() < 0 or values.max() > most:
-            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; wanted 0 to {most:g}")
+            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; expected 0 to {most:g}")
         return Image.fromarray((values * (255 / most)).round().astype(np.uint8))
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")

@@ -6,6 +6,7 @@ import copy
 import sys
 from abc import abstractmethod
 from math import prod
+from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
@@ -42,6 +43,8 @@ class FlowNet(nn.Module):
 class FlowMethod(Neural):
     """Abstract: x -> y = g^-1(x), invertible and by default of volume one; y sorted by deviation are the codes."""
 
+    renamed = MappingProxyType({"standardise": "standardize"})
+
     latent_dim: int | Literal["auto", "all"] = "auto"  # type: ignore[assignment]
     """codes that transform gives, most important first: the informative ones ('auto'), 'all', or so many"""
     steps: int = 4_000
@@ -53,8 +56,8 @@ class FlowMethod(Neural):
     precision: Literal["single", "tf32", "bf16"] = "single"
     """of products on a GPU: 'single' is exact; fewer bits are as coarse as the noise, and faster for images"""
     noise: Lane = 0.01
-    """deviation of the noise that is added to the observations, standardised or not, in every step"""
-    standardise: bool = False
+    """deviation of the noise that is added to the observations, standardized or not, in every step"""
+    standardize: bool = False
     """divide every feature by its deviation first: noise, and a start at rest, suppose numbers of the order of one"""
     restarts: int = 1  # type: ignore[misc]
     """so many starts are trained together, and the likeliest is kept"""
@@ -77,7 +80,7 @@ class FlowMethod(Neural):
     # Yours ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def summarise(self, data: FactorData, rng: Generator) -> Tensor:
+    def summarize(self, data: FactorData, rng: Generator) -> Tensor:
         """Learn what the trained flow tells of the data; return outputs y, (n, features), of which deviations are."""
 
     @abstractmethod
@@ -104,8 +107,8 @@ class FlowMethod(Neural):
         return self.network == "conv" or (self.network == "auto" and len(shape) in (2, 3))
 
     def shaped(self, x: Tensor, eps: Tensor | None = None) -> Tensor:
-        """Observations as the flow takes them: standardised, with noise, as vectors or images."""
-        x = x / self.scale_.to(x) if self.standardise else x
+        """Observations as the flow takes them: standardized, with noise, as vectors or images."""
+        x = x / self.scale_.to(x) if self.standardize else x
         x = x if eps is None else x + self.noise * eps
         if not self.images(self.shape_):
             return x.flatten(1)
@@ -125,7 +128,7 @@ class FlowMethod(Neural):
             raise InputError("1 feature(s) only: a flow couples one part of an observation with another; pass more")
         for name in ("noise", "lr", "blocks", "width", "conv_blocks"):
             if getattr(self, name) < 0:
-                raise InputError(f"{name}={getattr(self, name)}: wanted 0 or more")
+                raise InputError(f"{name}={getattr(self, name)}: expected 0 or more")
         if min(self.conv_widths, default=1) < 1:
             raise InputError(f"conv_widths={self.conv_widths}: a layer needs at least one channel")
         if isinstance(self.latent_dim, int) and self.latent_dim > features:
@@ -136,9 +139,9 @@ class FlowMethod(Neural):
         if self.still_ and self.noise == 0:
             text = f"{self.still_} of {features} features are constant, and no flow keeps volumes along such directions"
             raise InputError(f"{text}: set noise=0.01, which gives them some")
-        if self.standardise:
+        if self.standardize:
             self.scale_ = torch.where(still, 1.0, deviation.clamp(min=1e-12)).reshape(self.shape_)
-        self.lasting_ = self._outlook(torch.ones_like(deviation) if self.standardise else deviation, still)
+        self.lasting_ = self._outlook(torch.ones_like(deviation) if self.standardize else deviation, still)
         self.outlook_ = list(self.lasting_)  # and what training will say better
 
     def _rng(self) -> Generator:
@@ -168,7 +171,7 @@ class FlowMethod(Neural):
         usual = float(deviation[~still].median()) if bool((~still).any()) else 0.0
         if self.noise > DROWNED * usual > 0:
             text = f"Features have a deviation of {usual:.2g}, and the added noise one of {float(self.noise):g}"
-            said.append(f"{text}, which drowns them: set standardise=True, or a smaller noise.")
+            said.append(f"{text}, which drowns them: set standardize=True, or a smaller noise.")
         if self.volume == "free":
             said.append("Volumes are not kept (volume='free'): deviations do not tell how important a variable is.")
         return said
@@ -187,7 +190,7 @@ class FlowMethod(Neural):
     # After training ---------------------------------------------------------------------------------------------
 
     def conclude(self, data: FactorData) -> None:
-        y = self.summarise(data, Generator().manual_seed(0))  # of all starts the same, so that they can be compared
+        y = self.summarize(data, Generator().manual_seed(0))  # of all starts the same, so that they can be compared
         deviations, self.order_ = y.std(0).sort(descending=True)  # (features,)
         self.spectrum_ = deviations.numpy()
         found = self.found(y)
@@ -219,13 +222,13 @@ class FlowMethod(Neural):
             return torch.cat([y, log_det[:, None]], 1)
 
         found = self.applied(both, self.shaped(x, eps))
-        if self.standardise:
+        if self.standardize:
             found[:, -1] -= self.scale_.to(x).log().sum()
         return found
 
     def constant(self) -> float:
-        """What the loss leaves out of -log p(x), in nats: it is that of standardised observations."""
-        return float(self.scale_.log().sum()) if self.standardise else 0.0
+        """What the loss leaves out of -log p(x), in nats: it is that of standardized observations."""
+        return float(self.scale_.log().sum()) if self.standardize else 0.0
 
     def outputs(self, x: Tensor) -> Tensor:
         """y of observations, (n, *shape) -> (n, features), in the flow's own order."""
@@ -243,7 +246,7 @@ class FlowMethod(Neural):
     def pixels(self, y: Tensor) -> Tensor:
         """The other way, (n, features) -> (n, *shape)."""
         back = self.applied(lambda net, part: net.flow.inverse(part), y).reshape(-1, *self.shape_)
-        return back * self.scale_.to(y) if self.standardise else back
+        return back * self.scale_.to(y) if self.standardize else back
 
     def filled(self, z: Tensor) -> Tensor:
         """Sorted codes, (n, any number), as outputs (n, features), the others at their means."""

@@ -82,7 +82,7 @@ class Family(ABC):
         u = np.clip(self._law(c).cdf(self.latent(y.double()).numpy()), 1e-12, 1 - 1e-12)
         return torch.from_numpy(stats.norm.ppf(u)).to(y)
 
-    def colour(self, e: Tensor, c: Coefficients) -> Tensor:
+    def color(self, e: Tensor, c: Coefficients) -> Tensor:
         """The other way: from a standard normal variable to y."""
         u = np.clip(stats.norm.cdf(e.double().numpy()), 1e-12, 1 - 1e-12)
         return self.free(torch.from_numpy(self._law(c).ppf(u))).to(e)
@@ -134,7 +134,7 @@ class Normal(Family):
         """In closed form, which has no tails to run out of."""
         return (y - c.first / c.second) * c.second.sqrt()
 
-    def colour(self, e: Tensor, c: Coefficients) -> Tensor:
+    def color(self, e: Tensor, c: Coefficients) -> Tensor:
         """The other way."""
         return c.first / c.second + e * c.second.rsqrt()
 
@@ -182,12 +182,12 @@ class Gamma(_Positive):
 
     def fit(self, y: Tensor, p: Tensor) -> Coefficients:
         """By likelihood, the shape in a closed form that is right within 1.5 %."""
-        centre = _mean(y, p)
+        center = _mean(y, p)
         # s = log E[w] - E[log w], which is small where y hardly varies
-        excess = _mean(torch.expm1(y[:, None] - centre), p)
+        excess = _mean(torch.expm1(y[:, None] - center), p)
         s = torch.log1p(excess).clamp(min=LEAST)
         shape = (3 - s + ((s - 3).square() + 24 * s).sqrt()) / (12 * s)
-        return Coefficients(shape, shape * (-centre).exp() / (1 + excess))
+        return Coefficients(shape, shape * (-center).exp() / (1 + excess))
 
     def log_prob(self, y: Tensor, c: Coefficients) -> Tensor:
         """Around the mean, so that large shapes do not cancel."""
@@ -232,12 +232,12 @@ class InverseGaussian(_Positive):
 
     def fit(self, y: Tensor, p: Tensor) -> Coefficients:
         """By likelihood: 1 / shape = E[1 / w] - 1 / E[w], here as the mean of (w - m)^2 / (w m^2)."""
-        centre = _mean(y, p)
-        u = y[:, None] - centre  # (n, classes, d): w over its geometric mean, in logarithms
+        center = _mean(y, p)
+        u = y[:, None] - center  # (n, classes, d): w over its geometric mean, in logarithms
         m = 1 + _mean(torch.expm1(u), p)
         inverse = _mean((u.exp() - m).square() * (-u).exp(), p) / m.square()
         shape = 1 / inverse.clamp(min=LEAST)  # of w over its geometric mean
-        return Coefficients(shape / m.square() * (-centre).exp(), shape * centre.exp())
+        return Coefficients(shape / m.square() * (-center).exp(), shape * center.exp())
 
     def log_prob(self, y: Tensor, c: Coefficients) -> Tensor:
         """With a u + b / u - 2 sqrt(a b) as a square."""

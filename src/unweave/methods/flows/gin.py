@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float
-from unweave.data.supervision import Plan, labelled
+from unweave.data.supervision import Plan, labeled
 from unweave.methods.flows.base import FlowMethod, few
 from unweave.methods.flows.families import FAMILIES, Coefficients, Family, FamilyName, weights
 from unweave.utils.errors import InputError, plural
@@ -22,7 +22,7 @@ from unweave.utils.validation import as_classes
 COUNTED = 100_000  # labels that classes are found in, where the data have no end
 FILLED = 1_000  # observations of a class that statistics after training are made of, if the data have them
 PRINCIPAL = 10  # directions along which classes are compared before training
-APART = 3.0  # deviations between two neighbouring classes from which on nothing fills the gap between them
+APART = 3.0  # deviations between two neighboring classes from which on nothing fills the gap between them
 ALONE = 0.2  # of the larger deviation, below which a class does not vary along a code
 POSITIVE = 20.0  # the largest |x| that a family on a half-line can start from, its variables being exponentials
 
@@ -71,7 +71,7 @@ class GIN(FlowMethod):
         largest = float(data.draw(self.observations, self._rng()).x.abs().max())
         if self.family not in ("normal", "log-normal") and largest > POSITIVE:
             text = f"family={self.family!r} starts from exponentials of the observations, which reach {largest:.3g}"
-            raise InputError(f"{text}: standardise them first (standardise=True)")
+            raise InputError(f"{text}: standardize them first (standardize=True)")
         most = (len(self.names_) - 1) // 2
         text = f"{len(self.names_)} classes guarantee {plural(most, 'informative variable')}"
         self.outlook_.append("Labels are probabilities." if self.soft() else f"{text} (2 n + 1 conditions for n).")
@@ -122,7 +122,7 @@ class GIN(FlowMethod):
             return
         name = self.label or next((f.name for f in data.factors if f.size is not None), "")
         if not name or data.factors[data.column(name)].size is None:
-            labelled(data, 1, self._rng(), factor=name or None)  # which says what is wrong
+            labeled(data, 1, self._rng(), factor=name or None)  # which says what is wrong
         self.column_, self.soft_ = data.column(name), False
         self.levels_ = torch.unique(c[:, self.column_].long()).tolist()
         values = data.factors[self.column_].values
@@ -181,7 +181,7 @@ class GIN(FlowMethod):
     # After training ---------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def summarise(self, data: FactorData, rng: Generator) -> Tensor:
+    def summarize(self, data: FactorData, rng: Generator) -> Tensor:
         points, every = self.some(data, rng), self._points(data)
         r, all_r = self.conditions(data, points), self.conditions(data, every)
         self.shares_ = all_r.mean(0)  # (classes,)
@@ -268,11 +268,11 @@ class GIN(FlowMethod):
         """
         check_is_fitted(self)
         if n < 1 or temperature < 0:
-            raise InputError(f"n={n}, temperature={temperature}: wanted at least 1, and at least 0")
+            raise InputError(f"n={n}, temperature={temperature}: expected at least 1, and at least 0")
         e = temperature * torch.randn(n, len(self.order_), generator=Generator().manual_seed(seed))
         if informative:
             e[:, self.order_[self.n_informative_ :]] = 0
-        return self.pixels(self.law().colour(e, self.own(self._rows(label, n)))).numpy()
+        return self.pixels(self.law().color(e, self.own(self._rows(label, n)))).numpy()
 
     @torch.no_grad()
     def transfer(self, X: Any, to_label: Any, *, from_label: Any = None, informative: bool = False) -> np.ndarray:
@@ -288,7 +288,7 @@ class GIN(FlowMethod):
         e = self.law().whiten(outputs[:, :-1], self.own(old))
         if informative:
             e[:, self.order_[self.n_informative_ :]] = 0
-        return self.pixels(self.law().colour(e, self.own(self._rows(to_label, len(x))))).numpy()
+        return self.pixels(self.law().color(e, self.own(self._rows(to_label, len(x))))).numpy()
 
     def _likeliest(self, x: Tensor) -> Tensor:
         """The likeliest class of each observation, one among zeros, (n, classes)."""
@@ -377,7 +377,7 @@ class GIN(FlowMethod):
 
 
 def gaps(means: Tensor, deviations: Tensor, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Neighbouring classes, of those with these means and deviations along a line, that nothing connects."""
+    """Neighboring classes, of those with these means and deviations along a line, that nothing connects."""
     order = means.argsort()
     mean, deviation = means[order], deviations[order]
     reach = (mean + deviation).cummax(0).values[:-1]  # how far the classes before reach

@@ -106,7 +106,7 @@ class SelfSupervisedGIN(FlowMethod):
     # After training ---------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def summarise(self, data: FactorData, rng: Generator) -> Tensor:
+    def summarize(self, data: FactorData, rng: Generator) -> Tensor:
         x, eps = self._copies(data, max(100, min(SETS, MOST_COPIED // self.copies // prod(self.shape_))), rng)
         sets = self.outputs_and_volume(x, eps)[:, :-1].reshape(-1, self.copies, prod(self.shape_))
         y = self.outputs_with_noise(data, self.some(data, rng), rng)[:, :-1]
@@ -151,9 +151,9 @@ class SelfSupervisedGIN(FlowMethod):
 
     def _rank(self) -> str:
         """Condition (iii) of Theorem 1 as far as a sample shows it."""
-        wanted = 2 * self.n_informative_
-        text = f"Means and deviations of the augmented sets vary in {self.rank_} of {wanted} independent ways"
-        if self.rank_ == wanted:
+        expected = 2 * self.n_informative_
+        text = f"Means and deviations of the augmented sets vary in {self.rank_} of {expected} independent ways"
+        if self.rank_ == expected:
             return f"{text}: the Jacobian of the coefficients has full row rank."
         return f"{text}: fewer than the theorem asks, or than {self.copies} copies can show."
 

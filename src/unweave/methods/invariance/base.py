@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from unweave.data.core import FactorData, in_parts
 from unweave.data.dataset import Dataset
-from unweave.data.supervision import Plan, label_column, labelled
+from unweave.data.supervision import Plan, label_column, labeled
 from unweave.methods._autoencoding import Autoencoding
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
@@ -67,12 +67,12 @@ class Classifying(ClassifierMixin, Autoencoding):
         self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
         if len(self.levels_) < 2:
             raise InputError(
-                f"label {factor.name!r} has one class only: there is nothing to tell apart; wanted two at least"
+                f"label {factor.name!r} has one class only: there is nothing to tell apart; expected two at least"
             )
         self.values_ = [factor.values[k] if factor.values else k for k in self.levels_]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
-        plan = labelled(data, n, rng, factor=self.label or None)
+        plan = labeled(data, n, rng, factor=self.label or None)
         return Plan(plan.views, {"u": self.index(plan.given["u"])})
 
     def stays(self) -> bool:
@@ -165,7 +165,7 @@ class Classifying(ClassifierMixin, Autoencoding):
             raise InputError(f"y has no column {self.label_!r} (there are: {', '.join(y.columns)})")
         if not table and y.shape[1] != self.width_:
             text = f"y has {plural(y.shape[1], 'column')}, and {plural(self.width_, 'factor')} were learned from"
-            raise InputError(f"{text}: wanted as many, or the classes alone")
+            raise InputError(f"{text}: expected as many, or the classes alone")
         return y[self.label_].to_numpy() if table else y[:, self.column_]
 
 

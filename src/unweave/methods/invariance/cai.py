@@ -25,7 +25,7 @@ class CAI(Informed):
     latent_dim: int = 64
     """codes"""
     strength: Lane = 0.03
-    """lambda, weight of the discriminator's gradient in the encoder; at 1 coloured digits are not learned"""
+    """lambda, weight of the discriminator's gradient in the encoder; at 1 colored digits are not learned"""
     discriminator: tuple[int, ...] = (64,)
     """hidden layers of the discriminator"""
 

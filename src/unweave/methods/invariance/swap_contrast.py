@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from unweave.data.core import FactorData, in_parts
-from unweave.data.supervision import Plan, label_column, labelled, paired, pairs
+from unweave.data.supervision import Plan, label_column, labeled, paired, pairs
 from unweave.methods.invariance.base import Classifying, nuisances
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, Terms, divergence, posterior, weighed
@@ -86,12 +86,12 @@ class SwapContrast(Classifying, VAE):
             raise InputError(f"changed={self.changed}: {plural(len(self.pairs_), 'factor')} may differ, not more")
         if self.most_ > n:
             text = f"pairs that differ in up to {plural(self.most_, 'factor')}, and {plural(n, 'code')} for them"
-            raise InputError(f"{text}: wanted nuisance_dim={self.most_} at least, or a smaller `changed`")
+            raise InputError(f"{text}: expected nuisance_dim={self.most_} at least, or a smaller `changed`")
         if self.temperature <= 0:
-            raise InputError(f"temperature={self.temperature}: wanted a positive number")
+            raise InputError(f"temperature={self.temperature}: expected a positive number")
         if not (0 <= self.warm_amount <= 1 and 0 <= self.warm_difficulty <= 1):
             text = f"warm_amount={self.warm_amount}, warm_difficulty={self.warm_difficulty}"
-            raise InputError(f"{text}: wanted shares of the steps, from 0 to 1")
+            raise InputError(f"{text}: expected shares of the steps, from 0 to 1")
         self.diagnosis_ = [self.told(data)]
 
     def told(self, data: FactorData) -> str:
@@ -115,7 +115,7 @@ class SwapContrast(Classifying, VAE):
             p = 16 if whole == "auto" else whole - n
         if p < 1 or n < 1 or whole not in ("auto", p + n):
             text = f"predictive_dim={p} and nuisance_dim={n}" + (f" in latent_dim={whole}" if whole != "auto" else "")
-            raise InputError(f"{text}: wanted one code of each at least, and their sum or nothing as latent_dim")
+            raise InputError(f"{text}: expected one code of each at least, and their sum or nothing as latent_dim")
         return p, n
 
     def predictive(self, z: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ class SwapContrast(Classifying, VAE):
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         if not self.most_:  # another observation of the class, from which nothing is to be exchanged
-            plan = labelled(data, n, rng, factor=self.label or None)
+            plan = labeled(data, n, rng, factor=self.label or None)
             return Plan(plan.views, {"u": self.index(plan.given["u"])})
         plan = pairs(data, n, rng, k=(1, self.most_), among=self.pairs_, alone="self")
         u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()

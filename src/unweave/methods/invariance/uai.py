@@ -41,7 +41,7 @@ class UAI(Classifying):
         super().prepare(data)
         if self.latent_dim < 2 or not 0 <= self.dropout < 1:
             text = f"latent_dim={self.latent_dim}, dropout={self.dropout}"
-            raise InputError(f"{text}: wanted two codes at least, one for each part, and a share below 1")
+            raise InputError(f"{text}: expected two codes at least, one for each part, and a share below 1")
 
     def parts(self) -> tuple[int, int]:
         """How many codes e1 and e2 have."""

@@ -1,1 +1,1 @@
-"""Spectral embedding in parts: neighbours, local bases, smallest eigenvectors, isometry, extension to new points."""
+"""Spectral embedding in parts: neighbors, local bases, smallest eigenvectors, isometry, extension to new points."""

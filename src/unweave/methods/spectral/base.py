@@ -22,7 +22,7 @@ from unweave.methods.spectral.eigen import smallest
 from unweave.methods.spectral.extend import Atlas, landmarks
 from unweave.methods.spectral.isometry import closest_pairs, isometry, most_isometric, rescaled
 from unweave.methods.spectral.local import grams
-from unweave.methods.spectral.neighbors import neighbours, parts
+from unweave.methods.spectral.neighbors import neighbors, parts
 from unweave.methods.spectral.view import AT_ONCE, SUBSET, View, finite, project, view_of, without_repeats
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import usable
@@ -45,7 +45,7 @@ _ATLASES: WeakKeyDictionary[Method, tuple[Tensor, Atlas]] = WeakKeyDictionary()
 
 
 class SpectralICA(Method):
-    """Abstract: embed by the null space of an operator on the neighbour graph, then ICA."""
+    """Abstract: embed by the null space of an operator on the neighbor graph, then ICA."""
 
     linear: ClassVar[bool] = True
     """whether the embedding is a linear map of the factors, so that isometry can tell which eigenvectors to take"""
@@ -53,30 +53,30 @@ class SpectralICA(Method):
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
     """how many factors to look for; auto estimates the dimension of the manifold, and says how sure it is"""
     n_neighbors: int | Literal["auto"] = "auto"
-    """size of a neighbourhood; auto takes what keeps near distances best (the local isometry score)"""
+    """size of a neighborhood; auto takes what keeps near distances best (the local isometry score)"""
     landmarks: int | Literal["auto"] = "auto"
     """solve for so many averaged points and extend to the rest; 0 solves for all; auto: 3,000 beyond 5,000 points"""
     smooth: float | Literal["auto"] = "auto"
     """Gaussian blur of images, in pixels: hard edges hide factors; auto blurs where it makes them more isometric"""
     project: int = 50
-    """principal components kept before neighbours are sought: faster, and smooths pixel noise; 0 keeps all"""
+    """principal components kept before neighbors are sought: faster, and smooths pixel noise; 0 keeps all"""
     samples: int = 3_000
     """points to draw where the data are a generator or a large grid; your own rows are always all used"""
     on_disconnected: Literal["error", "largest"] = "error"
-    """if the neighbour graph falls into parts: stop, or learn from the largest one"""
+    """if the neighbor graph falls into parts: stop, or learn from the largest one"""
 
     device: str = "auto"
-    """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbours and neighbourhoods; the rest is the CPU's"""
+    """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbors and neighborhoods; the rest is the CPU's"""
 
     # The operator -----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
-        """A positive matrix over the n points and its trivial null vector (n,), from k neighbours of each."""
+        """A positive matrix over the n points and its trivial null vector (n,), from k neighbors of each."""
 
     @abstractmethod
     def least_neighbors(self, d: int) -> int:
-        """The smallest neighbourhood that can work in d dimensions."""
+        """The smallest neighborhood that can work in d dimensions."""
 
     def embedded(self, vectors: np.ndarray, trivial: np.ndarray) -> np.ndarray:
         """Eigenvectors as an embedding."""
@@ -101,7 +101,7 @@ class SpectralICA(Method):
         self.mean_, self.components_ = view
         self.dimension_: dict[str, float] = trial.votes
         self.searched_: dict[str, float] = {}
-        found = self._neighbourhood(cloud, trial)
+        found = self._neighborhood(cloud, trial)
         y = torch.from_numpy(found.y)
         y = y - y.mean(0)
         codes = y @ independent(y, self.seed).T
@@ -119,7 +119,7 @@ class SpectralICA(Method):
         return atlas(q)
 
     def _map_size(self) -> int:
-        """Neighbours that an affine map is fitted to: not too many, or the manifold bends."""
+        """Neighbors that an affine map is fitted to: not too many, or the manifold bends."""
         return min(int(self.n_neighbors_), max(2 * self.latent_dim_ + 4, 10), len(self.points_) - 1)
 
     def _check_settings(self, data: FactorData) -> None:
@@ -128,22 +128,22 @@ class SpectralICA(Method):
         if d > features:
             raise InputError(f"latent_dim={d} is more than the data allow: n_features={features}; lower latent_dim")
         if self.project < 0 or 0 < self.project < d:
-            raise InputError(f"project={self.project}: wanted 0 for all, or at least latent_dim={d} components")
+            raise InputError(f"project={self.project}: expected 0 for all, or at least latent_dim={d} components")
         if self.smooth != "auto" and self.smooth < 0:
-            raise InputError(f"smooth={self.smooth}: wanted 0 or a number of pixels")
+            raise InputError(f"smooth={self.smooth}: expected 0 or a number of pixels")
         if self.smooth != "auto" and self.smooth and len(data.shape) < 2:
             raise InputError(f"smooth={self.smooth} blurs images, and the observations are rows of numbers")
         if self.samples < 2:
             raise InputError(f"samples={self.samples}: draw at least two points")
         if self.landmarks != "auto" and self.landmarks < 0:
-            raise InputError(f"landmarks={self.landmarks}: wanted 0 for all points, or how many")
+            raise InputError(f"landmarks={self.landmarks}: expected 0 for all points, or how many")
         self._check_enough(d)
 
     def _check_enough(self, d: int) -> None:
         least = self.least_neighbors(d)
         if self.n_neighbors != "auto" and self.n_neighbors < least:
             text = f"n_neighbors={self.n_neighbors} is too few for latent_dim={d}"
-            raise InputError(f"{text}: a neighbourhood needs at least {least}")
+            raise InputError(f"{text}: a neighborhood needs at least {least}")
 
     def _blurs(self, shape: tuple[int, ...]) -> list[float]:
         if self.smooth != "auto":
@@ -151,7 +151,7 @@ class SpectralICA(Method):
         return [0.0, max(1.0, min(shape[-2:]) * BLUR)] if len(shape) >= 2 and min(shape[-2:]) >= 8 else [0.0]
 
     def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[View, Cloud]:
-        """The points to solve for, with their neighbours, and the map to them."""
+        """The points to solve for, with their neighbors, and the map to them."""
         rng = np.random.default_rng(int(self.seed))
         n, features = len(chosen), prod(data.shape)
         small = n <= ALONE and n * features <= AT_ONCE  # all of it can be held as floats
@@ -193,7 +193,7 @@ class SpectralICA(Method):
         return int(self.landmarks) if 0 < self.landmarks < n else 0
 
     def _surveyed(self, points: Tensor, said: list[str], rng: np.random.Generator) -> Cloud:
-        """Neighbours for every k that will be tried, and the near pairs that judge."""
+        """Neighbors for every k that will be tried, and the near pairs that judge."""
         n = len(points)
         d = 1 if self.latent_dim == "auto" else int(self.latent_dim)
         least = self.least_neighbors(d) if self.n_neighbors == "auto" else int(self.n_neighbors)
@@ -201,12 +201,12 @@ class SpectralICA(Method):
         if n <= least:
             what = f"landmarks={n}" if said and "landmarks" in said[-1] else f"n_samples={n}"
             raise InputError(
-                f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbours"
+                f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbors"
             )
         device = usable(self.device)
-        near = neighbours(points.numpy(), min(most, n - 1), device)
+        near = neighbors(points.numpy(), min(most, n - 1), device)
         if self.on_disconnected == "largest":
-            # Parts as a usual neighbourhood sees them: one large enough to reach a far clump would bridge the gap.
+            # Parts as a usual neighborhood sees them: one large enough to reach a far clump would bridge the gap.
             whole = parts(near[:, : min(2 * least, near.shape[1] - 1) + 1]) == 0
             if not whole.all():
                 left = f"{int((~whole).sum()):,} of {n:,} points are in other parts of the graph and were left out."
@@ -219,12 +219,12 @@ class SpectralICA(Method):
     # Attempts ---------------------------------------------------------------------------------------------------
 
     def _attempt(self, cloud: Cloud, d: int, k: int) -> Attempt:
-        """Embed with k neighbours."""
+        """Embed with k neighbors."""
         n = len(cloud.points)
         operator, trivial = self.operator(cloud, k, d)
         spare = {1: 3, 2: 4, 3: 3}.get(d, 2)
         count = min(d + spare, n - 2)
-        values, vectors = smallest(operator, count, trivial=trivial, wanted=d, direct=d <= 3, seed=int(self.seed))
+        values, vectors = smallest(operator, count, trivial=trivial, expected=d, direct=d <= 3, seed=int(self.seed))
         y = self.embedded(vectors, trivial)
         y = y / np.maximum(y.std(0), 1e-300)
         choice = most_isometric(y[cloud.judges], d, cloud.pairs, margin=0.02 if self.linear else np.inf)
@@ -250,7 +250,7 @@ class SpectralICA(Method):
         return n > 2 * self.least_neighbors(d)
 
     def _default(self, cloud: Cloud, d: int) -> int:
-        """The neighbourhood of a first attempt, large enough to hold the points together if any is."""
+        """The neighborhood of a first attempt, large enough to hold the points together if any is."""
         if self.n_neighbors != "auto":
             self._check_enough(d)
             if parts(cloud.near[:, : int(self.n_neighbors) + 1]).max() > 0:
@@ -279,18 +279,18 @@ class SpectralICA(Method):
         raise _in_parts(cloud, largest)
 
     def _warn_of_clumps(self, cloud: Cloud, grid: list[int], first: int) -> None:
-        """Say so if only large neighbourhoods reach some points: they decide k for all the others."""
+        """Say so if only large neighborhoods reach some points: they decide k for all the others."""
         usual = grid[min(3, len(grid) - 1)]
         sizes = np.bincount(parts(cloud.near[:, : usual + 1]))
         if first > usual and len(sizes) > 1:
             warnings.warn(
-                f"the neighbour graph of n_neighbors={usual} falls into {len(sizes)} parts (the second has {sizes[1]} "
+                f"the neighbor graph of n_neighbors={usual} falls into {len(sizes)} parts (the second has {sizes[1]} "
                 f"points), and only n_neighbors={first} and more hold it together, which may be too many: leave those "
                 "points out, or set on_disconnected='largest'",
                 stacklevel=6,
             )
 
-    def _neighbourhood(self, cloud: Cloud, trial: Attempt) -> Attempt:
+    def _neighborhood(self, cloud: Cloud, trial: Attempt) -> Attempt:
         """The embedding with the given k, or with the one that keeps near distances best."""
         if self.n_neighbors != "auto":
             return trial
@@ -318,8 +318,8 @@ class SpectralICA(Method):
         self.isometry_ = isometry(rescaled(z[cloud.judges], cloud.pairs), cloud.pairs.dx)
         kurtosis, error = excess_kurtosis((z - z.mean(0)) / z.std(0))
         self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
-        wanted, unwanted = found.values[: found.d].max(), found.values[found.d :]
-        self.eigengap_ = float(unwanted.min() / max(wanted, 1e-300)) if len(unwanted) else float("inf")
+        expected, unwanted = found.values[: found.d].max(), found.values[found.d :]
+        self.eigengap_ = float(unwanted.min() / max(expected, 1e-300)) if len(unwanted) else float("inf")
         self.diagnosis_ = [*self._said_of_data(cloud, found), *self._said_of_factors(kurtosis, error)]
 
     def _said_of_data(self, cloud: Cloud, found: Attempt) -> list[str]:
@@ -328,7 +328,7 @@ class SpectralICA(Method):
             said.append(f"Images were blurred by {self.smooth_:g} pixels.")
         if self.latent_dim == "auto":
             said.append(self._said_of_dimension(found.d))
-        said.append(f"The neighbour graph of {found.k} neighbours is in one piece.")
+        said.append(f"The neighbor graph of {found.k} neighbors is in one piece.")
         if len(cloud.points) < FEW:
             said.append(f"{plural(len(cloud.points), 'point')} are too few to judge an embedding by.")
             return said
@@ -377,7 +377,7 @@ def _in_parts(cloud: Cloud, k: int) -> InputError:
     sizes = np.bincount(parts(cloud.near[:, : k + 1])).tolist()
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
     return InputError(
-        f"the neighbour graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
+        f"the neighbor graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
         "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
         "(on_disconnected='largest')"
     )

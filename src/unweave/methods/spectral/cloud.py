@@ -21,17 +21,17 @@ class Cloud(NamedTuple):
     judges: np.ndarray  # (j,): rows whose near pairs judge an embedding
     pairs: Pairs
     said: tuple[str, ...]  # how the points came about, in words
-    device: str = "cpu"  # where neighbourhoods are worked out
+    device: str = "cpu"  # where neighborhoods are worked out
 
     def members(self, k: int) -> np.ndarray:
-        """The k neighbours of each point, (n, k); one that is nobody's neighbour is made a member of its own."""
+        """The k neighbors of each point, (n, k); one that is nobody's neighbor is made a member of its own."""
         near = self.near[:, 1 : k + 1].copy()
         alone = self._alone(k)
         near[alone, -1] = alone
         return near
 
     def tangents(self, k: int, d: int) -> Tensor:
-        """Local coordinates of the members of each neighbourhood, (n, k, d)."""
+        """Local coordinates of the members of each neighborhood, (n, k, d)."""
         points = self.points.to(self.device)
         U = tangents(self.grams or grams(points, self.near[:, 1 : k + 1]), k, d)
         alone = self._alone(k)
@@ -40,7 +40,7 @@ class Cloud(NamedTuple):
         return U
 
     def _alone(self, k: int) -> np.ndarray:
-        """Points in no neighbourhood: nothing would hold their codes, and each would be a null vector of its own."""
+        """Points in no neighborhood: nothing would hold their codes, and each would be a null vector of its own."""
         return np.flatnonzero(np.bincount(self.near[:, 1 : k + 1].ravel(), minlength=len(self.near)) == 0)
 
 
@@ -50,6 +50,6 @@ class Attempt(NamedTuple):
     k: int
     d: int
     y: np.ndarray  # (n, d)
-    values: np.ndarray  # eigenvalues, the wanted ones first
+    values: np.ndarray  # eigenvalues, the expected ones first
     choice: Choice
     votes: dict[str, float]  # for its dimension, where that was to be found

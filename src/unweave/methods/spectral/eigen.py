@@ -11,17 +11,17 @@ from scipy.sparse.linalg import SuperLU, lobpcg, splu
 
 SHIFT = 1e-14  # of the largest diagonal entry: makes the matrix invertible and moves no eigenvector
 ROUNDS = 30
-ANGLE = 1e-3  # stop when the wanted space turns by less than this, in radians
+ANGLE = 1e-3  # stop when the expected space turns by less than this, in radians
 SPARE = 2  # more vectors than asked for, which speeds up the descent
 DENSE = 400  # up to so many points the whole decomposition is quicker and exact
 
 
 def smallest(
-    M: csc_matrix, count: int, *, trivial: np.ndarray | None = None, wanted: int, direct: bool = True, seed: int = 0
+    M: csc_matrix, count: int, *, trivial: np.ndarray | None = None, expected: int, direct: bool = True, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `count` smallest eigenvalues and vectors of M (n, n) among those orthogonal to the trivial one (n,).
 
-    The first `wanted` of them are converged to a small angle. `direct`: by factorising the matrix and inverse
+    The first `expected` of them are converged to a small angle. `direct`: by factorizing the matrix and inverse
     iteration, for which a gap need not be large; else by LOBPCG, for matrices with many entries per row (four
     dimensions and more), whose factors would fill up and whose gap is large.
     """
@@ -31,10 +31,10 @@ def smallest(
         return _dense(M, count, trivial)
     start = np.random.default_rng(seed).normal(size=(n, min(count + SPARE, n - 1)))
     if not direct:
-        found = _by_descent(M, start, trivial, wanted)
+        found = _by_descent(M, start, trivial, expected)
         if found is not None:
             return found[0][:count], found[1][:, :count]
-    return _by_inversion(M, start[:, :count], trivial, wanted)
+    return _by_inversion(M, start[:, :count], trivial, expected)
 
 
 def _dense(M: csc_matrix, count: int, trivial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -43,21 +43,21 @@ def _dense(M: csc_matrix, count: int, trivial: np.ndarray) -> tuple[np.ndarray, 
     return values, vectors
 
 
-def _by_inversion(M: csc_matrix, V: np.ndarray, trivial: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_inversion(M: csc_matrix, V: np.ndarray, trivial: np.ndarray, expected: int) -> tuple[np.ndarray, np.ndarray]:
     """Block inverse iteration with Rayleigh-Ritz."""
-    factors = _factorised(M)
+    factors = _factorized(M)
     before = values = None
     V = _orthonormal(V, trivial)
     for _ in range(ROUNDS):
         values, V = _ritz(M, factors.solve(V), trivial)
-        if before is not None and _angle(before, V[:, :wanted]) < ANGLE:
+        if before is not None and _angle(before, V[:, :expected]) < ANGLE:
             break
-        before = V[:, :wanted]
+        before = V[:, :expected]
     assert values is not None
     return values, V
 
 
-def _factorised(M: csc_matrix) -> SuperLU:
+def _factorized(M: csc_matrix) -> SuperLU:
     shift = SHIFT * M.diagonal().max()
     for _ in range(4):
         try:
@@ -69,7 +69,9 @@ def _factorised(M: csc_matrix) -> SuperLU:
     return splu(shifted)
 
 
-def _by_descent(M: csc_matrix, V: np.ndarray, trivial: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _by_descent(
+    M: csc_matrix, V: np.ndarray, trivial: np.ndarray, expected: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """LOBPCG with the diagonal as preconditioner; None where it does not converge."""
     inverse = diags_array(1 / np.maximum(M.diagonal(), 1e-300))
     before: np.ndarray | None = None
@@ -83,9 +85,9 @@ def _by_descent(M: csc_matrix, V: np.ndarray, trivial: np.ndarray, wanted: int) 
                 return None
         order = np.argsort(values)
         values, V = values[order], V[:, order]
-        if before is not None and _angle(before, V[:, :wanted]) < ANGLE:
+        if before is not None and _angle(before, V[:, :expected]) < ANGLE:
             return values, V
-        before = V[:, :wanted]
+        before = V[:, :expected]
     return None
 
 

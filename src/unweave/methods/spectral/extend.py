@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unweave.data.core import in_parts
 from unweave.methods.spectral.local import BATCH, main_directions
-from unweave.methods.spectral.neighbors import neighbours, tree_of
+from unweave.methods.spectral.neighbors import neighbors, tree_of
 
 ROUNDS = 2  # of moving landmarks to the middle of their points
 AVERAGED = 30  # points per landmark that are averaged; more would not help
@@ -29,22 +29,22 @@ def landmarks(points: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
 
 
 class Atlas:
-    """Around every solved point an affine map from data to codes, along the d main directions of its neighbours."""
+    """Around every solved point an affine map from data to codes, along the d main directions of its neighbors."""
 
     def __init__(self, points: Tensor, codes: Tensor, k: int) -> None:
         self.places, self.d = points, codes.shape[1]
         self.tree = tree_of(points.numpy())
-        near = torch.from_numpy(neighbours(points.numpy(), k))
+        near = torch.from_numpy(neighbors(points.numpy(), k))
         maps = [self._fitted(points[rows], codes[rows]) for rows in in_parts(near, BATCH)]
         self.slopes = torch.cat([slope for slope, _ in maps])  # (n, D, d)
         self.offsets = torch.cat([offset for _, offset in maps])  # (n, d)
 
     @staticmethod
     def _fitted(cloud: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Least squares of codes (n, k, d) on tangent coordinates of the neighbours (n, k, D)."""
+        """Least squares of codes (n, k, d) on tangent coordinates of the neighbors (n, k, D)."""
         d = codes.shape[2]
         middle, mean = cloud.mean(1), codes.mean(1)
-        U = main_directions((gap := cloud - middle[:, None]) @ gap.mT, d)  # (n, k, d), orthonormal and centred
+        U = main_directions((gap := cloud - middle[:, None]) @ gap.mT, d)  # (n, k, d), orthonormal and centered
         # cloud - middle = U S V' along the main directions, so coordinates of x are (x - middle) V, and U = (..) V / S
         VS = gap.mT @ U  # (n, D, d) = V S
         squared = (VS * VS).sum(1, keepdim=True).clamp(min=torch.finfo(VS.dtype).tiny)

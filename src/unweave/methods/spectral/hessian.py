@@ -18,7 +18,7 @@ class HessianICA(SpectralICA):
 
     Horan, Richardson and Weiss (2021), Theorem 1. If x = g(z), J(z)'J(z) = I and the factors z are not Gaussian, the
     null space of the Hessian operator is A z + b, and linear ICA undoes A. New points are placed by the affine map that
-    was fitted around their nearest neighbour.
+    was fitted around their nearest neighbor.
     """
 
     name = "hessian-ica"

@@ -22,7 +22,7 @@ class Pairs(NamedTuple):
 
 def closest_pairs(x: np.ndarray, share: float = CLOSEST) -> Pairs:
     """The closest share of all pairs of rows, (n, D)."""
-    distance = euclidean_distances(x - x.mean(0))  # by one matrix product; centred, so that little cancels
+    distance = euclidean_distances(x - x.mean(0))  # by one matrix product; centered, so that little cancels
     upper = ~np.tri(len(x), dtype=bool)
     each = distance[upper]
     count = max(1, int(share * len(each)))
@@ -40,12 +40,12 @@ def rescaled(z: np.ndarray, pairs: Pairs) -> np.ndarray:
 def isometry(dz: np.ndarray, dx: np.ndarray) -> float:
     """The correlation of two lists of distances; 0 where one of them never changes."""
     if np.ptp(dz) <= 1e-12 * max(dz.max(), 1e-300) or np.ptp(dx) == 0:
-        return 0.0  # codes that say nothing, or a grid on which all neighbours are equally far
+        return 0.0  # codes that say nothing, or a grid on which all neighbors are equally far
     return float(np.corrcoef(dx, dz)[0, 1])
 
 
 def rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
-    """Squared scales w >= 0, (d,), that minimise the mean of (sqrt(sum_k w_k gaps_k) - dx)^2."""
+    """Squared scales w >= 0, (d,), that minimize the mean of (sqrt(sum_k w_k gaps_k) - dx)^2."""
     unit = gaps.mean(0)
     unit[unit == 0] = 1
     gaps = gaps / unit

@@ -26,7 +26,7 @@ class LaplacianICA(SpectralICA):
     linear = False  # cosines of the factors: the first ones are taken, as they come
 
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
-        """The normalised graph Laplacian with heat-kernel weights, and the square roots of the degrees."""
+        """The normalized graph Laplacian with heat-kernel weights, and the square roots of the degrees."""
         p, near, n = cloud.points.numpy(), cloud.near[:, : k + 1], len(cloud.near)
         squared = ((p[near[:, 1:]] - p[near[:, :1]]) ** 2).sum(2)  # (m, k)
         heat = np.exp(-squared / np.maximum(squared.mean(), 1e-300))

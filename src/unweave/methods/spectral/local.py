@@ -1,4 +1,4 @@
-"""Around every point: coordinates of its neighbours in the tangent space, and what a smooth function cannot do there.
+"""Around every point: coordinates of its neighbors in the tangent space, and what a smooth function cannot do there.
 
 Everything is done for batches of points at once.
 """
@@ -17,14 +17,14 @@ from unweave.data.core import in_parts
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
 MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
-ROOM = 2**28  # numbers that a batch of neighbourhoods may have on a GPU
+ROOM = 2**28  # numbers that a batch of neighborhoods may have on a GPU
 ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
 
 def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
-    """Inner products of the differences between each point's neighbours and the first of them, (n, k, k) in batches.
+    """Inner products of the differences between each point's neighbors and the first of them, (n, k, k) in batches.
 
-    Differences are taken in double precision and used in single: distances between neighbours are small.
+    Differences are taken in double precision and used in single: distances between neighbors are small.
     """
     many = max(1, min(MANY, ROOM // (near.shape[1] * points.shape[1])))
     for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
@@ -33,21 +33,21 @@ def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
 
 
 def tangents(batches: Iterable[Tensor], k: int, d: int) -> Tensor:
-    """Orthonormal coordinates of each point's k neighbours along the d main directions of their cloud, (n, k, d).
+    """Orthonormal coordinates of each point's k neighbors along the d main directions of their cloud, (n, k, d).
 
-    From the Gram matrices of these neighbours, or of more: those of fewer neighbours are their corners.
+    From the Gram matrices of these neighbors, or of more: those of fewer neighbors are their corners.
     """
     return torch.cat([main_directions(gram[:, :k, :k], d) for gram in batches])
 
 
 def main_directions(gram: Tensor, d: int) -> Tensor:
-    """The d leading left singular vectors of centred clouds, from their Gram matrices, (n, k, k) -> (n, k, d).
+    """The d leading left singular vectors of centered clouds, from their Gram matrices, (n, k, k) -> (n, k, d).
 
-    By subspace iteration: only a few directions are wanted, and full decompositions of many small matrices are slow.
+    By subspace iteration: only a few directions are expected, and full decompositions of many small matrices are slow.
     Two spare directions speed it up.
     """
     gram = gram - gram.mean(1, keepdim=True)
-    gram = gram - gram.mean(2, keepdim=True)  # as if the cloud had been centred
+    gram = gram - gram.mean(2, keepdim=True)  # as if the cloud had been centered
     gram = gram / gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)[:, None, None]
     width = min(d + 2, gram.shape[1])
     start = torch.randn(1, gram.shape[1], width, generator=torch.Generator().manual_seed(0), dtype=gram.dtype)
@@ -89,7 +89,7 @@ def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     """Donoho and Grimes (2003): H with f' H f the squared Hessian of f in tangent coordinates, summed over points.
 
     Rows of the local estimator are orthogonal to constants and to linear functions of the coordinates U (n, k, d) of
-    the k neighbours near (n, k). The point itself is left out: with it, large neighbourhoods go wrong.
+    the k neighbors near (n, k). The point itself is left out: with it, large neighborhoods go wrong.
     """
     d = U.shape[2]
     i, j = torch.triu_indices(d, d)
@@ -109,7 +109,7 @@ def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
     basis = [orthonormal(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
     C = _stacked(torch.cat(basis).mT, near)
-    times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighbourhoods that a point is in
+    times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighborhoods that a point is in
     return (diags_array(times) - C.T @ C).tocsc()
 
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours, and the graph they make."""
+"""Nearest neighbors, and the graph they make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unweave.data.core import in_parts
 
 ROOM = 2**28  # distances that a GPU holds at once, 2 GiB
 LARGE = 20_000  # from so many points on it pays to search in the order of the tree's leaves, and with
-SLACK = 0.1  # a neighbour may be so much further away than the true one: nearly all are exact, and found much faster
+SLACK = 0.1  # a neighbor may be so much further away than the true one: nearly all are exact, and found much faster
 
 
 def tree_of(points: np.ndarray) -> cKDTree:
@@ -21,13 +21,13 @@ def tree_of(points: np.ndarray) -> cKDTree:
     return cKDTree(points, balanced_tree=False, compact_nodes=len(points) > LARGE)
 
 
-def neighbours(points: np.ndarray, k: int, device: str = "cpu") -> np.ndarray:
+def neighbors(points: np.ndarray, k: int, device: str = "cpu") -> np.ndarray:
     """Each point itself and its k nearest others, in order of distance, (n, D) -> (n, k + 1)."""
     if device != "cpu":
         return _self_first(_by_distance(torch.from_numpy(points).to(device), k + 1).cpu().numpy())
     many = len(points) > LARGE
     order = np.asarray(tree_of(points).indices) if many else np.arange(len(points))
-    ordered = points[order]  # neighbours in space are now neighbours in memory
+    ordered = points[order]  # neighbors in space are now neighbors in memory
     near = tree_of(ordered).query(ordered, k + 1, eps=SLACK if many else 0.0, workers=-1)[1]
     found = np.empty_like(near)
     found[order] = order[near]
@@ -56,7 +56,7 @@ def _self_first(near: np.ndarray) -> np.ndarray:
 
 
 def parts(near: np.ndarray) -> np.ndarray:
-    """Which part of the neighbour graph each point is in, (n,); parts are numbered from the largest on."""
+    """Which part of the neighbor graph each point is in, (n,); parts are numbered from the largest on."""
     n, k = near.shape
     graph = csr_matrix((np.ones(n * k, np.int8), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
     member = connected_components(graph, directed=False)[1]

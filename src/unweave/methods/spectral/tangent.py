@@ -24,7 +24,7 @@ class TangentICA(SpectralICA):
     paper = "Zhang and Zha (2004), Principal manifolds via tangent space alignment"
 
     def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
-        """What is not linear in a function on the points, summed over neighbourhoods."""
+        """What is not linear in a function on the points, summed over neighborhoods."""
         return tangent_operator(cloud.tangents(k, d), cloud.members(k)), np.ones(len(cloud.points))
 
     def least_neighbors(self, d: int) -> int:

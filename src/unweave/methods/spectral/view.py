@@ -61,14 +61,14 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
     """The mean (features,) of rows x (n, features) and up to `keep` of their leading directions, (rank, features).
 
     Exact where there are few rows or columns; else by a random projection and power iteration (Halko, Martinsson and
-    Tropp, 2011), which `torch.svd_lowrank` does too, but from the global generator and on a centred copy of the rows.
+    Tropp, 2011), which `torch.svd_lowrank` does too, but from the global generator and on a centered copy of the rows.
     Directions without variance are left out; the largest weight of each is positive.
     """
     mean = x.mean(0)
     if min(x.shape) <= EXACT:
         _, spread, directions = torch.linalg.svd((x - mean).double(), full_matrices=False)
     else:
-        # The rows are never centred, which would copy them: (x - 1 m') A = x A - 1 (m' A).
+        # The rows are never centered, which would copy them: (x - 1 m') A = x A - 1 (m' A).
         start = torch.randn(x.shape[1], min(keep + SPARE, *x.shape), generator=rng).to(x)
         Q = torch.linalg.qr(x @ start - mean @ start)[0]
         for _ in range(POWERS):
@@ -97,7 +97,7 @@ def finite(points: Tensor) -> Tensor:
 
 
 def without_repeats(points: Tensor) -> Tensor:
-    """The numbers of the rows that are not copies of earlier ones: coinciding neighbours say nothing of a manifold."""
+    """The numbers of the rows that are not copies of earlier ones: coinciding neighbors say nothing of a manifold."""
     rows = np.ascontiguousarray(points.numpy())
     whole = rows.itemsize * rows.shape[1] % 8 == 0
     bits = rows.view(np.uint64) if whole else rows.view(np.uint32).astype(np.uint64)

@@ -71,7 +71,7 @@ class AdaMLVAE(AdaVAE):
     aliases = ("ada-mlvae",)
 
     def common(self, q: Normal, q2: Normal) -> Normal:
-        # The published code takes twice this variance: the normalised product of the square roots.
+        # The published code takes twice this variance: the normalized product of the square roots.
         logvar = -torch.logaddexp(-q.logvar, -q2.logvar)
         return Normal(q.mean * (logvar - q.logvar).exp() + q2.mean * (logvar - q2.logvar).exp(), logvar)
 

@@ -58,8 +58,8 @@ class VAE(Autoencoding):
         return self.inverse_transform(z.numpy())
 
 
-class PenalisedVAE(VAE):
-    """Abstract: minimises E[-log p(x | z)] plus the terms of `penalty`."""
+class PenalizedVAE(VAE):
+    """Abstract: minimizes E[-log p(x | z)] plus the terms of `penalty`."""
 
     @abstractmethod
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:

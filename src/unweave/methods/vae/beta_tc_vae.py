@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unweave.data.core import FactorData
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import PenalisedVAE, Terms, divergence
+from unweave.methods.vae.base import PenalizedVAE, Terms, divergence
 from unweave.nn.functional import Normal, densities, stratified, total_correlation, weighted
 from unweave.utils.errors import InputError
 
@@ -17,7 +17,7 @@ ESTIMATORS = {"weighted": weighted, "stratified": stratified}
 
 
 @final
-class BetaTCVAE(PenalisedVAE):
+class BetaTCVAE(PenalizedVAE):
     """beta-TCVAE: the plain VAE, and beta - 1 times the total correlation, estimated from the batch."""
 
     name = "beta-tc-vae"
@@ -33,7 +33,9 @@ class BetaTCVAE(PenalisedVAE):
         points = data.observed(sys.maxsize)
         self.observed_ = len(points) if points is not None else self.steps * self.batch_size
         if self.batch_size < 2:
-            raise InputError("batch_size=1: the total correlation is estimated from the others of a batch; wanted two")
+            raise InputError(
+                "batch_size=1: the total correlation is estimated from the others of a batch; expected two"
+            )
         if self.estimator == "stratified" and self.batch_size > self.observed_:
             text = f"batch_size={self.batch_size} of {self.observed_} observations"
             raise InputError(f"{text}: the stratified estimate wants batches of no more than there are")

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from unweave.data.core import FactorData
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import PenalisedVAE, Terms, divergence
+from unweave.methods.vae.base import PenalizedVAE, Terms, divergence
 from unweave.nn.functional import Normal
 from unweave.utils.errors import InputError
 
 
 @final
-class BetaVAE(PenalisedVAE):
+class BetaVAE(PenalizedVAE):
     """beta-VAE: a stronger pull of every posterior towards the prior; beta = 1 is the plain VAE."""
 
     name = "beta-vae"
@@ -28,7 +28,7 @@ class BetaVAE(PenalisedVAE):
 
 
 @final
-class AnnealedVAE(PenalisedVAE):
+class AnnealedVAE(PenalizedVAE):
     """Annealed VAE: the KL term is held at a capacity that grows during training."""
 
     name = "annealed-vae"
@@ -43,7 +43,7 @@ class AnnealedVAE(PenalisedVAE):
 
     def prepare(self, data: FactorData) -> None:
         if self.anneal <= 0:
-            raise InputError(f"anneal={self.anneal}: wanted a share of the steps above 0")
+            raise InputError(f"anneal={self.anneal}: expected a share of the steps above 0")
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         kl = divergence(q)

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import PenalisedVAE, Terms, divergence
+from unweave.methods.vae.base import PenalizedVAE, Terms, divergence
 from unweave.nn.functional import Normal, covariance, off_identity
 
 
 @final
-class DIPVAE(PenalisedVAE):
+class DIPVAE(PenalizedVAE):
     """DIP-VAE: codes that are uncorrelated with variance one; of the means alone (i) or of the samples (ii)."""
 
     name = "dip-vae"

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import PenalisedVAE, Terms, divergence, posterior
+from unweave.methods.vae.base import PenalizedVAE, Terms, divergence, posterior
 from unweave.nn.functional import Normal, frozen, shuffled
 from unweave.nn.mlp import mlp
 from unweave.training.adam import Adam
@@ -20,7 +20,7 @@ from unweave.utils.errors import InputError
 
 
 @final
-class FactorVAE(PenalisedVAE):
+class FactorVAE(PenalizedVAE):
     """FactorVAE: the plain VAE, and a penalty on the total correlation, which a critic learns to estimate."""
 
     name = "factor-vae"
@@ -38,11 +38,13 @@ class FactorVAE(PenalisedVAE):
     def prepare(self, data: FactorData) -> None:
         text = f"latent_dim={self.latent_dim}, feature_dim={self.feature_dim}"
         if self.feature_dim < 1 or self.latent_dim % self.feature_dim:
-            raise InputError(f"{text}: codes must be whole features; wanted a divisor of latent_dim")
+            raise InputError(f"{text}: codes must be whole features; expected a divisor of latent_dim")
         if 1 < self.feature_dim == self.latent_dim:
-            raise InputError(f"{text}: one feature has no total correlation; wanted at least two")
+            raise InputError(f"{text}: one feature has no total correlation; expected at least two")
         if self.batch_size < 2:
-            raise InputError("batch_size=1: codes are shuffled among the observations of a batch; wanted two at least")
+            raise InputError(
+                "batch_size=1: codes are shuffled among the observations of a batch; expected two at least"
+            )
 
     def groups(self) -> list[list[int]]:
         """The codes of each feature, for scores that take features as wholes."""

@@ -9,9 +9,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
-from unweave.data.supervision import Plan, labelled
+from unweave.data.supervision import Plan, labeled
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import PenalisedVAE, Terms
+from unweave.methods.vae.base import PenalizedVAE, Terms
 from unweave.nn.functional import Normal, kl
 from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
@@ -20,7 +20,7 @@ SEEN = 10_000  # labels that their shares are counted from
 
 
 @final
-class IVAE(PenalisedVAE):
+class IVAE(PenalizedVAE):
     """iVAE: labels choose the variances of the prior; nonlinear ICA up to a simple transformation of each code.
 
     The encoder sees the observation alone, where the paper's sees the label too: so that `transform` needs none.
@@ -40,7 +40,7 @@ class IVAE(PenalisedVAE):
     """hidden layers of the network from labels to variances"""
 
     def prepare(self, data: FactorData) -> None:
-        u = labelled(data, SEEN, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
+        u = labeled(data, SEEN, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
         sizes = {f.name: f.size for f in data.factors}
         name = self.label or next(f.name for f in data.factors if f.size is not None)
         self.classes_ = int(sizes[name] or 0)
@@ -57,7 +57,7 @@ class IVAE(PenalisedVAE):
         return True
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
-        return labelled(data, n, rng, factor=self.label or None)
+        return labeled(data, n, rng, factor=self.label or None)
 
     def reconstruction(self, x: Tensor, out: Tensor) -> Tensor:
         rec = super().reconstruction(x, out)

@@ -50,8 +50,8 @@ class Setting:
 
 
 # The mixing does not keep volumes, and a steep one changes them by orders of magnitude: an estimating flow that may
-# change them too, on standardised observations and with wider layers, gets much further.
-WIDE = {"volume": "free", "standardise": True, "width": 24}
+# change them too, on standardized observations and with wider layers, gets much further.
+WIDE = {"volume": "free", "standardize": True, "width": 24}
 SETTINGS = (
     Setting("5 clusters, 100,000 points", {"points": 100_000}, 4_000),
     Setting("5 clusters, 10,000 points", {"points": 10_000}, 800),

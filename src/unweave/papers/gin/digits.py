@@ -27,7 +27,7 @@ from unweave.experiments.runner import fit_once
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.papers.verdicts import Claim, Findings, Number, drawn
 from unweave.report.figures.curves import curves
-from unweave.report.figures.flows import MOST_VARIABLES, centres, spectra, styles, variable
+from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
 from unweave.report.figures.style import save
 from unweave.utils.storage import read_json, write_json
 
@@ -65,7 +65,7 @@ def method(options: Options, images: int) -> Any:
 
 
 def bits(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
-    """Bits per dimension of test digits given their labels, on the scale of 256 grey levels, noise added."""
+    """Bits per dimension of test digits given their labels, on the scale of 256 gray levels, noise added."""
     noisy = x + 0.01 * np.random.default_rng(0).standard_normal(x.shape).astype(np.float32)
     return float(8 - model.log_prob(noisy, u).mean() / x[0].size / math.log(2))
 
@@ -74,7 +74,7 @@ def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     """Those of both papers."""
     save(spectra(model, x[:5_000]), out / "spectrum.png")
     save(curves({model.name: model.history}), out / "curves.png")
-    rows = None if isinstance(model, GIN) else centres(model, x[:5_000], u[:5_000])
+    rows = None if isinstance(model, GIN) else centers(model, x[:5_000], u[:5_000])
     shown = max(high for _, high in SHOWN["labels" if isinstance(model, GIN) else "self-supervised"].values())
     for j in range(min(max(model.n_informative_ + EXTRA, shown), MOST_VARIABLES)):
         save(variable(model, j, rows), out / f"variable-{j + 1:02}.png")
@@ -126,9 +126,9 @@ def findings(options: Options, part: str) -> Findings:
     if not spectrum:
         missing = tuple(name for name in names if not (out / name).is_file()) if figures else ()
         return Findings(figures=figures, missing=missing)
-    count, wanted = read_json(out / "numbers.json")["informative"], 22 if options.method == "labels" else 20
-    knee = Claim("the spectrum falls off after about twenty of 784 variables", wanted / 2 <= count <= 2 * wanted)
-    return Findings((Number("informative variables", [count], wanted),), (knee,), figures)
+    count, expected = read_json(out / "numbers.json")["informative"], 22 if options.method == "labels" else 20
+    knee = Claim("the spectrum falls off after about twenty of 784 variables", expected / 2 <= count <= 2 * expected)
+    return Findings((Number("informative variables", [count], expected),), (knee,), figures)
 
 
 def main(options: Options) -> None:

@@ -164,7 +164,7 @@ def unmixed(done: Evaluated, data: Dataset) -> Evaluated:
 
 
 def maps(done: Evaluated, title: str) -> Figure:
-    """Figures 1 and 5: each code as a colour over the two true factors; contours along the axes mean disentangled."""
+    """Figures 1 and 5: each code as a color over the two true factors; contours along the axes mean disentangled."""
     d = done.codes.shape[1]
     figure, axes = panels(d + 1)
     codes, truth = matched(done)
@@ -196,10 +196,10 @@ def before_and_after(points: int) -> Figure:
     data = SquaresXY(points=points).load()
     method = HessianICA(latent_dim=2).fit(data)
     z = data.sources.numpy()
-    colours = np.column_stack([(z - z.min(0)) / np.ptp(z, axis=0), np.full(points, 0.5)])
+    colors = np.column_stack([(z - z.min(0)) / np.ptp(z, axis=0), np.full(points, 0.5)])
     figure, axes = panels(2)
     for axis, codes, title in ((axes[0], method.embedding_, "HLLE"), (axes[1], method.codes_, "HLLE + ICA")):
-        axis.scatter(codes[:, 0], codes[:, 1], c=colours, s=5, linewidths=0, rasterized=True)
+        axis.scatter(codes[:, 0], codes[:, 1], c=colors, s=5, linewidths=0, rasterized=True)
         axis.set_title(f"{title}: MCC {mcc(data.sources, codes):.3f}")
         axis.set_aspect("equal")
     return figure
@@ -253,7 +253,7 @@ def sensitivity(points: int) -> Figure:
     x = data.render(data.sources)
     axes[0].plot(ks, [mcc(data.sources, m.transform(x)) for m in found], "o-", label="MCC")
     axes[0].plot(ks, [m.isometry_ for m in found], "s--", label="isometry")
-    axes[0].set_xlabel("neighbours k (squares-xy)")
+    axes[0].set_xlabel("neighbors k (squares-xy)")
     axes[0].set_xticks(ks[::2])
     axes[0].legend(frameon=False)
     sizes = [100, 300, 1_000, 3_000]

@@ -1,12 +1,12 @@
-"""Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbours of flowers, feature by feature.
+"""Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbors of flowers, feature by feature.
 
 python -m unweave.papers.intervention.flowers  # three features of 16 codes; for a GPU; wants the photographs
 python -m unweave.papers.intervention.flowers --scale small   # minutes on two cores
 
 Query photographs, and for each feature the nearest others by that feature alone, of the intervention autoencoder and of
-FactorVAE. Nothing is known of these factors but the kind of flower: the share of neighbours of the query's own kind is
-printed for every feature, with that of neighbours drawn at random; and the share that another feature has too: features
-that say different things have few neighbours in common.
+FactorVAE. Nothing is known of these factors but the kind of flower: the share of neighbors of the query's own kind is
+printed for every feature, with that of neighbors drawn at random; and the share that another feature has too: features
+that say different things have few neighbors in common.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def methods(options: Options) -> dict[str, Neural]:
     }
 
 
-def neighbours(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
+def neighbors(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Rows nearest to each query, itself left out, (queries, NEAREST)."""
     return NearestNeighbors(n_neighbors=NEAREST + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
 
 
 def in_common(near: list[np.ndarray], k: int) -> float:
-    """The share of feature k's neighbours that another feature has too, on average over the others."""
+    """The share of feature k's neighbors that another feature has too, on average over the others."""
     others = [own for j, own in enumerate(near) if j != k]
     return float(np.mean([(near[k][:, :, None] == own[:, None, :]).any(2).mean() for own in others]))
 
@@ -86,7 +86,7 @@ def place(options: Options) -> Path:
     """Where everything goes."""
     asked = {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr != Options.lr}
     asked |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
-    return options.out / "-".join(["flowers", *(name for name, wanted in asked.items() if wanted)])
+    return options.out / "-".join(["flowers", *(name for name, expected in asked.items() if expected)])
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -108,7 +108,7 @@ def main(options: Options) -> None:
         method = fit_once(made, data, out / f"model-{name.lower()}")
         z = method.transform(x)
         groups = method.groups()
-        near = [neighbours(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
+        near = [neighbors(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
         for k, own in enumerate(near):
             same = float((kind[own] == kind[:, None]).mean())
             lines.append([name, f"Z_{k + 1}", f"{same:.3f}", f"{in_common(near, k):.3f}"])
@@ -121,7 +121,7 @@ def main(options: Options) -> None:
         save(reconstructions(method, x[queries]), out / f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
     lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
-    head = ["method", "feature", "neighbours of the same kind", "shared with another feature"]
+    head = ["method", "feature", "neighbors of the same kind", "shared with another feature"]
     pd.DataFrame(lines, columns=head).to_csv(out / "scores.csv", index=False)
     say_table(head, lines, f"{len(x):,} photographs")
     say(f"Figures are in {out}.")

@@ -297,7 +297,7 @@ def place(options: Options) -> Path:
     asked = {f"adv-{options.lambda_adv:g}": options.lambda_adv != PAPERS_ADV, "ablation": options.ablate}
     asked |= {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr not in (0, RATES[options.scale])}
     asked |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
-    return options.out / "-".join([options.table, *(name for name, wanted in asked.items() if wanted)])
+    return options.out / "-".join([options.table, *(name for name, expected in asked.items() if expected)])
 
 
 def findings(options: Options, part: str) -> Findings:

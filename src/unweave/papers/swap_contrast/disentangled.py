@@ -142,12 +142,12 @@ def findings(options: Options, part: str) -> Findings:
         claims = ahead("warming up by amount helps", mig, one, [none]) + ahead(
             "by difficulty too, more", mig, both, [one]
         )
-        wanted = [none, one, both]
+        expected = [none, one, both]
     else:
-        wanted = [name for name in PAPER[options.data] if not name.startswith(f"{OURS}, ")]
-        rivals = [name for name in wanted if name != OURS]
+        expected = [name for name in PAPER[options.data] if not name.startswith(f"{OURS}, ")]
+        rivals = [name for name in expected if name != OURS]
         claims = tuple(c for name in rivals for c in ahead(f"ours has a better MIG than {name}", mig, OURS, [name]))
-    return Findings(tuple(numbers), claims, missing=tuple(name for name in wanted if name not in mig))
+    return Findings(tuple(numbers), claims, missing=tuple(name for name in expected if name not in mig))
 
 
 def main(options: Options) -> None:

@@ -3,7 +3,7 @@
 python -m unweave.papers.swap_contrast.figures                  # both sets of digits; for a GPU; wants MNIST's files
 python -m unweave.papers.swap_contrast.figures --scale small    # minutes on two cores
 
-figure-5: t-SNE of z_p and z_nu of turned digits, coloured by angle, which no one has told, and by digit. figures 6 and
+figure-5: t-SNE of z_p and z_nu of turned digits, colored by angle, which no one has told, and by digit. figures 6 and
 7: how far each code moves when one factor changes, as a share of its deviation. figure-8: digits, reconstructions, the
 same after exchanging what a pair shares, with z_p at random, with z_n at random, and with the z_n of another digit.
 """
@@ -68,7 +68,7 @@ def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path
     z, p = method.transform(draw.x), method.parts()[0]
     names, change = moved(method, data, options)
     known = change[[names.index("color"), names.index("background")], p:].max(0)
-    unknown = z[:, p:][:, known <= np.median(known)]  # z_nu: the half that colours move least
+    unknown = z[:, p:][:, known <= np.median(known)]  # z_nu: the half that colors move least
     flat = [
         TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], unknown)
     ]
@@ -81,7 +81,7 @@ def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path
         for axis, xy, part in zip(axes[2 * i : 2 * i + 2], flat, ("z_p", "z_nu"), strict=True):
             for j, k in enumerate(there):
                 axis.scatter(xy[level == k, 0], xy[level == k, 1], s=4, label=called[k], color=shades(j))
-            axis.set(title=f"{part}, coloured by {'digit' if name == 'label' else name}", xticks=[], yticks=[])
+            axis.set(title=f"{part}, colored by {'digit' if name == 'label' else name}", xticks=[], yticks=[])
         axes[2 * i + 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=3, frameon=False)
     save(figure, out)
 

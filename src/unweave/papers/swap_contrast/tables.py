@@ -149,7 +149,7 @@ class Options:
     tune: bool = False
     """every method with several strengths, on other seeds than the tables have"""
     apart: bool = False
-    """3DShapes and MPI3D: the colours for the test lie side by side, instead of between those learned from"""
+    """3DShapes and MPI3D: the colors for the test lie side by side, instead of between those learned from"""
     best: bool = False
     """every method with the strengths and the learning rate that --tune found best, instead of its defaults"""
     ablate: bool = False
@@ -230,7 +230,7 @@ def tested(folder: Path, method: Any, options: Options) -> tuple[np.ndarray, tup
         return done.truth, done.factors, done.codes
     data = Unseen(of=options.data, part="test").load()
     assert isinstance(data, Painted)
-    digits = torch.arange(0, len(data.grey), max(1, len(data.grey) * prod(map(len, data.allowed)) // PAINTED))
+    digits = torch.arange(0, len(data.gray), max(1, len(data.gray) * prod(map(len, data.allowed)) // PAINTED))
     points = torch.cartesian_prod(digits, *data.allowed)
     z = [method.transform(data.render(part)) for part in in_parts(points, 10_000)]
     return data.labels(points).numpy(), data.factors, np.concatenate(z)
@@ -275,7 +275,7 @@ def place(options: Options) -> Path:
     asked = {"apart": options.apart, "tuned": options.tune, "best": options.best, "ablation": options.ablate}
     asked |= {f"batch-{options.batch}": options.batch != 64, "small": options.scale == "small"}
     asked |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
-    return options.out / "-".join([options.data, *(name for name, wanted in asked.items() if wanted)])
+    return options.out / "-".join([options.data, *(name for name, expected in asked.items() if expected)])
 
 
 def leads(worst: pd.DataFrame, one: str, other: str, text: str, *, own: bool, tried: int = 1) -> tuple[Claim, ...]:
@@ -297,7 +297,7 @@ def findings(options: Options, part: str) -> Findings:
     rows = rows[schemes | (rows["method"] == OURS)] if scheme else rows[~schemes | (rows["method"] == PRINTED)]
     turned = "angle" in NEW[options.data]
     rows = rows[rows["angle"].isin([65.0] if scheme else [-75.0, -65.0, 65.0, 75.0])] if turned else rows
-    wanted = TURNED if turned else PAPER[options.data]
+    expected = TURNED if turned else PAPER[options.data]
     numbers: list[Number] = []
     claims: tuple[Claim, ...] = ()
     for angle, at in rows.fillna({"angle": 0.0}).groupby("angle", sort=False):
@@ -311,11 +311,11 @@ def findings(options: Options, part: str) -> Findings:
         where = f"in the worst group{told}"
         rivals = [str(name) for name in worst if name != OURS and (scheme or name != PRINTED)]
         for name in rivals:
-            claims += leads(worst, OURS, name, f"ours is ahead of {name} {where}", own=name not in wanted)
+            claims += leads(worst, OURS, name, f"ours is ahead of {name} {where}", own=name not in expected)
         if not scheme:
             picked = f"Eq. 10 as printed, picked of {SCHEMES} schemes by these runs, is ahead of CNN {where}"
             claims += leads(worst, PRINTED, "CNN", picked, own=True, tried=SCHEMES)
-    asked = [name for name in wanted if name.startswith(OURS) or not scheme]
+    asked = [name for name in expected if name.startswith(OURS) or not scheme]
     asked = [name for name in asked if scheme or ", " not in name]
     missing = [
         f"{name} on {options.data}{', tuned' * options.best}" for name in asked if name not in set(rows["method"])

@@ -1,4 +1,4 @@
-"""The codes as points, coloured by each true factor: one colour ramp per axis means disentangled."""
+"""The codes as points, colored by each true factor: one color ramp per axis means disentangled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -
         y = codes[:, second] if several else np.zeros(len(codes)) if j is None else truth[:, j]
         axis.set_xlabel(f"code {first + 1}")
         axis.set_ylabel(f"code {second + 1}" if several else "" if j is None else factors[j].name)
-        axis.set_title("codes" if j is None else f"coloured by {factors[j].name}")
+        axis.set_title("codes" if j is None else f"colored by {factors[j].name}")
         if j is not None and factors[j].kind == "nominal" and (factors[j].size or 0) <= 10:
             _by_class(axis, codes[:, first], y, truth[:, j], factors[j])
             continue
@@ -49,7 +49,7 @@ def two_alive(codes: np.ndarray) -> tuple[int, int]:
 
 
 def _by_class(axis: Axes, x: np.ndarray, y: np.ndarray, classes: np.ndarray, factor: Factor) -> None:
-    """A colour and a name for each class."""
+    """A color and a name for each class."""
     for k in range(factor.size or 0):
         name = str(factor.values[k]) if factor.values else str(k)
         mine = classes == k

@@ -27,28 +27,28 @@ MOST_VARIABLES = 24  # that are drawn one by one
 
 def recovery(method: Any, data: FactorData) -> Figure:
     """GIN, Figure 2: two sources, the data along two axes, the codes that match the sources, the spectrum."""
-    wanted = [j for j, f in enumerate(data.factors) if f.size is None and not f.noise][:2]
+    expected = [j for j, f in enumerate(data.factors) if f.size is None and not f.noise][:2]
     classes = next((j for j, f in enumerate(data.factors) if f.size is not None), None)
-    if len(wanted) < 2:
+    if len(expected) < 2:
         raise InputError("the figure wants data with two real-valued factors")
     x, c = data.collect(SHOWN, Generator().manual_seed(0))
     chosen = torch.randperm(len(x), generator=Generator().manual_seed(0))[:SHOWN]
     x, c = x[chosen].float(), c[chosen]
-    truth = c[:, wanted].double().numpy()
-    colours: Any = c[:, classes].numpy() if classes is not None else "tab:blue"
+    truth = c[:, expected].double().numpy()
+    colors: Any = c[:, classes].numpy() if classes is not None else "tab:blue"
     y = method.outputs(x).double().numpy()[:, method.order_.numpy()]  # sorted by deviation
     r = correlations(truth, y)
     order = linear_sum_assignment(-np.abs(r))[1]
     codes = y[:, order] * np.sign(r[np.arange(2), order])
     score = float(np.abs(r[np.arange(2), order]).mean())
     figure, axes = panels(4)
-    names = [data.factors[j].name for j in wanted]
-    _scatter(axes[0], truth, colours, "ground truth", names)
+    names = [data.factors[j].name for j in expected]
+    _scatter(axes[0], truth, colors, "ground truth", names)
     _scatter(
-        axes[1], PCA(2).fit_transform(x.flatten(1).double().numpy()), colours, "observed", ["first axis", "second axis"]
+        axes[1], PCA(2).fit_transform(x.flatten(1).double().numpy()), colors, "observed", ["first axis", "second axis"]
     )
     labels = [f"code {order[0] + 1}", f"code {order[1] + 1}"]
-    _scatter(axes[2], codes, colours, f"reconstruction: MCC {score:.3f}", labels)
+    _scatter(axes[2], codes, colors, f"reconstruction: MCC {score:.3f}", labels)
     _spectrum(axes[3], method)
     factors = c[:, [j for j, f in enumerate(data.factors) if f.size is None]].double().numpy()
     axes[3].plot(range(1, factors.shape[1] + 1), np.sort(factors.std(0))[::-1], "s", color="0.6", ms=4, label="truth")
@@ -81,8 +81,8 @@ def _spectrum(axis: Axes, method: Any, *, most: int | None = None) -> None:
     axis.set_ylabel("deviation")
 
 
-def _scatter(axis: Axes, points: np.ndarray, colours: Any, title: str, names: list[str]) -> None:
-    axis.scatter(points[:, 0], points[:, 1], c=colours, s=2, cmap="tab10", linewidths=0, rasterized=True)
+def _scatter(axis: Axes, points: np.ndarray, colors: Any, title: str, names: list[str]) -> None:
+    axis.scatter(points[:, 0], points[:, 1], c=colors, s=2, cmap="tab10", linewidths=0, rasterized=True)
     axis.set_title(title)
     axis.set_xlabel(names[0])
     axis.set_ylabel(names[1])
@@ -92,8 +92,8 @@ def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]]
     """GIN, Figures 10 to 15: variable j, the j-th most important, runs from -2 to +2 deviations, a class in each row.
 
     The others stay at the means of the class. The last column shows the area that it changes: the absolute difference
-    between -1 and +1 deviations. `rows` has centres and deviations, (features,) each, by name; those of a GIN's classes
-    unless given, and to be given for a method without classes: see `centres`.
+    between -1 and +1 deviations. `rows` has centers and deviations, (features,) each, by name; those of a GIN's classes
+    unless given, and to be given for a method without classes: see `centers`.
     """
     if len(method.shape_) not in (2, 3):
         raise InputError(f"observations of shape {method.shape_}: only images can be shown")
@@ -101,11 +101,11 @@ def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]]
         raise InputError(f"variable {j} of {len(method.order_)}, counted from 0")
     i = int(method.order_[j])
     pictures = []
-    for name, (centre, deviation) in (rows or _classes(method)).items():
+    for name, (center, deviation) in (rows or _classes(method)).items():
         places = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
-        y = np.repeat(np.asarray(centre, np.float32)[None], len(places), 0)
+        y = np.repeat(np.asarray(center, np.float32)[None], len(places), 0)
         y[:, i] += np.asarray(places, np.float32) * deviation[i]
-        images = _coloured(method.pixels(torch.from_numpy(y)).numpy())
+        images = _colored(method.pixels(torch.from_numpy(y)).numpy())
         change = np.abs(images[-1] - images[-2]).mean(0)
         pictures.append((name, images[:STEPS], change))
     largest = max(float(change.max()) for _, _, change in pictures)
@@ -114,7 +114,7 @@ def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]]
     return grid(shown, title)
 
 
-def centres(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """For every label the mean of the outputs of its observations, and the deviation of all, for `variable`."""
     x = np.asarray(X, np.float32) / (255 if np.asarray(X).dtype == np.uint8 else 1)
     y = method.outputs(torch.from_numpy(x)).numpy()
@@ -123,7 +123,7 @@ def centres(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[n
 
 def _classes(method: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if not hasattr(method, "means_"):
-        raise InputError(f"{type(method).__name__} knows no classes: say `rows`, see `figures.flows.centres`")
+        raise InputError(f"{type(method).__name__} knows no classes: say `rows`, see `figures.flows.centers`")
     both = zip(method.means_.numpy(), method.deviations_.numpy(), strict=True)
     return dict(zip(method.names_, both, strict=True))
 
@@ -135,12 +135,12 @@ def styles(method: Any, *, rows: int = 8, temperature: float = 1.0, informative:
     each = [
         method.sample(name, rows, temperature=temperature, informative=informative, seed=seed) for name in method.names_
     ]
-    images = _coloured(np.stack(each, 1).reshape(-1, *method.shape_)).reshape(rows, len(each), 3, *method.shape_[-2:])
+    images = _colored(np.stack(each, 1).reshape(-1, *method.shape_)).reshape(rows, len(each), 3, *method.shape_[-2:])
     kind = f"the {method.n_informative_} informative variables" if informative else "all variables"
     return grid([(f"style {i + 1}", row) for i, row in enumerate(images)], f"{kind}, temperature {temperature:g}")
 
 
-def _coloured(images: np.ndarray) -> np.ndarray:
+def _colored(images: np.ndarray) -> np.ndarray:
     """(n, [c,] h, w) -> (n, 3, h, w) in [0, 1]."""
     images = images[:, None] if images.ndim == 3 else images
     return np.clip(np.repeat(images, 3, 1) if images.shape[1] == 1 else images, 0, 1).astype(np.float32)

@@ -18,7 +18,7 @@ IMAGES = (2, 3)  # axes of an observation that can be shown
 def portrait(run: Evaluated) -> list[tuple[str, Figure]]:
     """Captions and figures."""
     figures = [("Each row moves one code alone: what changes is what the code means.", moved(run))]
-    ramps = "If each factor's colours run along one axis, every code is one factor." if run.factors else "The codes."
+    ramps = "If each factor's colors run along one axis, every code is one factor." if run.factors else "The codes."
     figures.append((ramps, embedding(run.codes, run.truth, run.factors)))
     heat = heatmap(run.codes, run.truth, run.factors)
     figures.append(("One dark cell per row and column: each factor has a code of its own.", heat))

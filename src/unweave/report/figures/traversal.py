@@ -22,38 +22,38 @@ FRAMES = 24  # of a moving picture, there and back
 MOST_CODES = 12  # rows
 
 
-def traversals(method: Method, X: np.ndarray, *, steps: int = STEPS, centre: int = 0) -> Figure:
+def traversals(method: Method, X: np.ndarray, *, steps: int = STEPS, center: int = 0) -> Figure:
     """A row for each code, the one that varies most first: it alone runs from its 5 % to its 95 % quantile over X.
 
-    The other codes stay as they are for the observation X[centre], which stands at the left.
+    The other codes stay as they are for the observation X[center], which stands at the left.
     """
-    return of_codes(method, method.transform(X), X[centre : centre + 1], steps=steps, centre=centre)
+    return of_codes(method, method.transform(X), X[center : center + 1], steps=steps, center=center)
 
 
 def of_codes(
-    method: Method, z: np.ndarray, start: np.ndarray | None = None, *, steps: int = STEPS, centre: int = 0
+    method: Method, z: np.ndarray, start: np.ndarray | None = None, *, steps: int = STEPS, center: int = 0
 ) -> Figure:
     """The same from codes alone (n, d); without the observation itself, what is decoded from its codes stands first."""
     order = np.argsort(-z.std(0), kind="stable")[:MOST_CODES]
-    rows = [(_name(j, z), _decoded(method, moved(z, j, centre, steps))) for j in order]
-    first = _images(start) if start is not None else _decoded(method, z[centre : centre + 1])
+    rows = [(_name(j, z), _decoded(method, moved(z, j, center, steps))) for j in order]
+    first = _images(start) if start is not None else _decoded(method, z[center : center + 1])
     title = f"{method.name}: one code at a time, 5 % to 95 %"
     return grid([(name, np.concatenate([first, images])) for name, images in rows], title)
 
 
-def moved(z: np.ndarray, j: int, centre: int, steps: int) -> np.ndarray:
+def moved(z: np.ndarray, j: int, center: int, steps: int) -> np.ndarray:
     """Codes of one observation with code j running through the range that most observations have, (steps, d)."""
-    line = np.repeat(z[centre : centre + 1], steps, 0)
+    line = np.repeat(z[center : center + 1], steps, 0)
     low, high = np.quantile(z[:, j], [0.05, 0.95])
     line[:, j] = np.linspace(low, high, steps)
     return line
 
 
-def animation(method: Method, X: np.ndarray, path: str | Path, *, centre: int = 0, scale: int = 2) -> Path:
+def animation(method: Method, X: np.ndarray, path: str | Path, *, center: int = 0, scale: int = 2) -> Path:
     """A GIF in which the codes that vary most move there and back, side by side, each alone."""
     z = method.transform(X)
     order = np.argsort(-z.std(0), kind="stable")[:MOST_CODES]
-    there = [_decoded(method, moved(z, j, centre, FRAMES)) for j in order]  # each (frames, c, h, w)
+    there = [_decoded(method, moved(z, j, center, FRAMES)) for j in order]  # each (frames, c, h, w)
     frames = []
     for i in [*range(FRAMES), *reversed(range(1, FRAMES - 1))]:
         picture = strip(torch.from_numpy(np.stack([images[i] for images in there])))
