@@ -255,7 +255,7 @@ def test_a_killed_fit_leaves_no_run_and_the_next_one_finishes(tmp_path):
     """SIGKILL while the folder is being written: what is there is under a hidden name, and is not taken for a run."""
     code = f"""
 import os, signal
-from unweave import run
+from unweave.experiments import run
 from unweave.experiments.runner import perform
 from tests.experiments.test_study import DATA, PCA, Run
 from pathlib import Path

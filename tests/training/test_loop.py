@@ -53,7 +53,7 @@ def weights(method):
 def test_a_lane_of_a_pack_is_its_solo_run(name):
     settings = [{"seed": 0}, {"seed": 1, "lr": 2e-3}, {"seed": 2, "lr": 3e-3}]
     # In the game of a GAN, rounding errors grow tenfold in two steps; flows and translators take long.
-    steps = 20 if name == "info-gancr" else 60 if "gin" in name or "intervention" in name else 200
+    steps = 20 if name == "infogan-cr" else 60 if "gin" in name or "intervention" in name else 200
     pack = trained([made(name, steps=steps, **s) for s in settings], strategy="stack", compiling="never")
     for i in (0, 1):
         (solo,) = trained([made(name, steps=steps, **settings[i])], compiling="never")
