@@ -1,9 +1,10 @@
 """Small cases with fixed seeds, whose results are kept in `tests/reference/golden.npz` and `golden.json`.
 
-`python -m tests.golden` records them anew, which is right only after a expected change of an algorithm. Everything is
+`python -m tests.golden` records them anew, which is right only after an intended change of an algorithm. Everything is
 named by classes and functions, since names in the catalog may change, and made by public names alone.
 """
 
+import hashlib
 import json
 import os
 import tempfile
@@ -21,6 +22,8 @@ from unweave import datasets, methods, metrics
 
 HERE = Path(__file__).parent / "reference"
 ROWS = 40  # of the codes that are kept
+ARITHMETIC = "b289a2173cc3552d"  # `arithmetic()` of the machine that recorded them
+CHAOTIC = ("GIN/grid", "SelfSupervisedGIN/grid", "SelfSupervisedGIN/moved")  # they amplify rounding errors
 
 Arrays = dict[str, np.ndarray]
 Numbers = dict[str, float]
@@ -307,6 +310,16 @@ def samples(name: str) -> tuple[Arrays, Numbers]:
     weights = torch.cos(torch.arange(flat.shape[1], dtype=torch.float64))
     found["weighed"] = (flat @ weights).numpy()
     return found, {f"size of {f.name}": float(f.size or 0) for f in data.factors}
+
+
+def arithmetic() -> str:
+    """Return a fingerprint of how this machine rounds: processors and math libraries add in different orders."""
+    x = torch.sin(torch.arange(2 * 3 * 16 * 16, dtype=torch.float32)).reshape(2, 3, 16, 16)
+    w = torch.cos(torch.arange(8 * 3 * 4 * 4, dtype=torch.float32)).reshape(8, 3, 4, 4)
+    y = torch.nn.functional.conv2d(x, w, stride=2, padding=1).flatten(1)
+    z = torch.linalg.eigvalsh((y @ y.T).double()).float()
+    parts = [y, torch.exp(y / 10) @ y.T, torch.nn.functional.softplus(y).sum(1), z]
+    return hashlib.sha256(b"".join(part.numpy().tobytes() for part in parts)).hexdigest()[:16]
 
 
 # Recording ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from unweave import catalog
 
 from . import golden
 
-TOLERANCE = 1e-6  # of the largest value of an array
+SAME_ARITHMETIC = golden.arithmetic() == golden.ARITHMETIC
+# Relative to the largest value of an array. Another processor rounds differently, and training amplifies that.
+TOLERANCE = 1e-6 if SAME_ARITHMETIC else 1e-2
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +47,8 @@ CASES = golden.everything()
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_that_were_recorded(name, arrays, numbers):
+    if name in golden.CHAOTIC and not SAME_ARITHMETIC:
+        pytest.skip("this processor rounds differently from the one that recorded the values, and flows amplify that")
     found, scores = golden.computed(CASES[name])
     kept = {key.removeprefix(f"{name}/"): value for key, value in arrays.items() if key.startswith(f"{name}/")}
     assert sorted(found) == sorted(kept)
