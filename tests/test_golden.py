@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from tests import golden
 from unweave import catalog
-
-from . import golden
 
 SAME_ARITHMETIC = golden.arithmetic() == golden.ARITHMETIC
 # Relative to the largest value of an array. Another processor rounds differently, and training amplifies that.

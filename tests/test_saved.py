@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import unweave
+from tests import golden, saved
+from tests.test_golden import TOLERANCE
 from unweave import catalog
-
-from . import golden, saved
 
 MODELS = sorted(folder.name for folder in (saved.HERE / "models").iterdir())
 RUNS = sorted(str(file.parent.relative_to(saved.HERE / "runs")) for file in saved.HERE.glob("runs/*/*/run.json"))
@@ -40,7 +40,7 @@ def runs(tmp_path):
 
 def assert_same(found, expected):
     assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
 
 
 def old(load, *args):
@@ -124,7 +124,7 @@ def test_the_same_runs_made_now_give_the_same_codes_and_scores(tmp_path, given):
             before, after = (settings(f, "scores.json") for f in (saved.HERE / "runs" / name, folder))
             assert sorted(before) == sorted(after)
             for score, value in before.items():
-                assert after[score] == (value if value is None else pytest.approx(value, abs=1e-6)), score
+                assert after[score] == (value if value is None else pytest.approx(value, abs=TOLERANCE)), score
         assert not kept
 
 
