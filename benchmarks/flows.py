@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Generator, nn
 
-from unweave.cli.terminal import say, say_table
+from unweave.cli.terminal import print_table, print_text
 from unweave.data.core import Factor, Table
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN
@@ -124,14 +124,14 @@ def on_gpu(compiling: str) -> list[list[Any]]:
         pack = [GIN(steps=1_500, batch_size=1_000, seed=s) for s in range(count)]
         rate = packed(pack, data, compiling=compiling)
         rows.append([f"artificial data, pack of {count}", round(rate), ""])
-        say(str(rows[-1]))
+        print_text(str(rows[-1]))
     x = torch.rand(20_000, 1, 28, 28, generator=Generator().manual_seed(0))
     u = torch.randint(10, (20_000, 1), generator=Generator().manual_seed(0)).double()
     images = Table(x, u, [Factor("label", 10, "nominal")])
     for precision in ("tf32", "bf16"):
         rate = packed([GIN(steps=1_000, batch_size=240, precision=precision)], images, compiling=compiling)
         rows.append([f"28 x 28 images, batch 240, {precision}", round(rate), ""])
-        say(str(rows[-1]))
+        print_text(str(rows[-1]))
     return rows
 
 
@@ -139,7 +139,7 @@ def main(options: Options) -> None:
     """Measure, print, keep."""
     rows = on_gpu(options.compiling) if options.gpu else on_cpu(options.steps)
     where = torch.cuda.get_device_name() if options.gpu else f"CPU, {torch.get_num_threads()} threads"
-    say_table(["what", "model-steps/s", "times FrEIA"], [[str(cell) for cell in row] for row in rows], where)
+    print_table(["what", "model-steps/s", "times FrEIA"], [[str(cell) for cell in row] for row in rows], where)
     if options.out is not None:
         about = {
             "where": where,

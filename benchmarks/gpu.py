@@ -42,7 +42,7 @@ from torch import Generator, Tensor
 from torch.nn.utils import parameters_to_vector
 
 from unweave import methods
-from unweave.cli.terminal import say, say_table
+from unweave.cli.terminal import print_table, print_text
 from unweave.data.core import Factor, FactorData, Table
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
 from unweave.methods.spectral.local import grams, hessian_operator, tangents
@@ -423,7 +423,7 @@ def main(options: Options) -> None:
 
     def keep(row: dict[str, Any]) -> None:
         rows.append(row | where)
-        say(json.dumps(row))
+        print_text(json.dumps(row))
         if not options.warm:
             options.out.parent.mkdir(parents=True, exist_ok=True)
             with options.out.open("a+") as file:  # which other calls may write to as well
@@ -446,7 +446,7 @@ def main(options: Options) -> None:
         [f"{row.get(c, ''):,.0f}" if c == "model-steps/s" else str(row.get(c, "")) for c in columns] for row in trained
     ]
     if lines:
-        say_table(columns, lines, f"{device}, torch {torch.__version__}")
+        print_table(columns, lines, f"{device}, torch {torch.__version__}")
 
 
 if __name__ == "__main__":

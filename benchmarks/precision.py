@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from unweave.cli.terminal import progress, say_table
+from unweave.cli.terminal import print_table, progress
 from unweave.datasets import DSprites
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
@@ -90,7 +90,7 @@ def main(options: Options) -> None:
     options.table.parent.mkdir(parents=True, exist_ok=True)
     rows.to_csv(options.table, index=False)
     title = f"beta-VAE, beta {options.beta:g}, dSprites, {options.steps:,} steps: mean and 95 % interval"
-    say_table(["precision", "seeds", *SCORES.values()], lines_of(rows), title)
+    print_table(["precision", "seeds", *SCORES.values()], lines_of(rows), title)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ from PIL import Image
 from unweave import InputError
 from unweave.data.core import Factor
 from unweave.methods import PCA, BetaVAE
-from unweave.report.figures.curves import curves
-from unweave.report.figures.embedding import embedding, two_alive
-from unweave.report.figures.style import save
+from unweave.report.figures.curves import draw_loss_curves
+from unweave.report.figures.embedding import draw_embedding, pick_active_codes
+from unweave.report.figures.style import save_figure
 from unweave.report.figures.traversal import (
-    animation,
-    between,
-    interpolation,
-    kl_per_code,
-    moved,
-    reconstructions,
-    traversals,
+    draw_interpolation,
+    draw_kl_per_code,
+    draw_reconstructions,
+    draw_traversals,
+    interpolate,
+    save_animation,
+    traverse_code,
 )
 
 X = np.random.default_rng(0).uniform(size=(40, 1, 8, 8)).astype(np.float32)
@@ -32,14 +32,14 @@ def vae():
 
 def test_one_code_moves_and_the_others_stay():
     z = np.random.default_rng(0).normal(size=(1_000, 3))
-    line = moved(z, 1, 7, 5)
+    line = traverse_code(z, 1, 7, 5)
     assert line.shape == (5, 3)
     assert (line[:, [0, 2]] == z[7, [0, 2]]).all()
     np.testing.assert_allclose(line[[0, -1], 1], np.quantile(z[:, 1], [0.05, 0.95]))
 
 
 def test_a_traversal_has_a_row_per_code_with_the_observation_in_front(vae, tmp_path):
-    figure = traversals(vae, X, steps=4)
+    figure = draw_traversals(vae, X, steps=4)
     (axis,) = figure.axes
     assert len(axis.get_yticklabels()) == 3
     picture = axis.images[0].get_array()
@@ -47,42 +47,42 @@ def test_a_traversal_has_a_row_per_code_with_the_observation_in_front(vae, tmp_p
     np.testing.assert_allclose(picture[1:9, 1:9, 0], X[0, 0], atol=1e-6)
     deviations = [float(text.get_text().split("dev. ")[1]) for text in axis.get_yticklabels()]
     assert deviations == sorted(deviations, reverse=True)
-    save(figure, tmp_path / "t.png")
+    save_figure(figure, tmp_path / "t.png")
     assert Image.open(tmp_path / "t.png").width > 100
 
 
 def test_a_gif_goes_there_and_back(vae, tmp_path):
-    path = animation(vae, X, tmp_path / "codes.gif", scale=3)
+    path = save_animation(vae, X, tmp_path / "codes.gif", scale=3)
     gif = Image.open(path)
     assert gif.n_frames > 20
     assert gif.size == (3 * 10 * 3, 10 * 3)
 
 
 def test_interpolations_begin_and_end_with_the_observations(vae):
-    images = between(vae, X[0], X[1], steps=5)
+    images = interpolate(vae, X[0], X[1], steps=5)
     assert images.shape == (7, 1, 8, 8)
     np.testing.assert_array_equal(images[[0, -1]], X[[0, 1]])
     ends = vae.inverse_transform(vae.transform(X[:2]))
     np.testing.assert_allclose(images[[1, -2]], ends, atol=1e-6)
-    assert len(interpolation(vae, X[0], X[1]).axes) == 1
-    assert [t.get_text() for t in reconstructions(vae, X[:4]).axes[0].get_yticklabels()] == ["observed", "decoded"]
+    assert len(draw_interpolation(vae, X[0], X[1]).axes) == 1
+    assert [t.get_text() for t in draw_reconstructions(vae, X[:4]).axes[0].get_yticklabels()] == ["observed", "decoded"]
 
 
 def test_kl_per_code_adds_up_and_is_for_posteriors(vae):
-    heights = [bar.get_height() for bar in kl_per_code(vae, X).axes[0].patches]
+    heights = [bar.get_height() for bar in draw_kl_per_code(vae, X).axes[0].patches]
     assert heights == sorted(heights, reverse=True)
     nats = vae.nats(torch.from_numpy(X)).mean(0).detach()
     assert heights == pytest.approx(sorted(nats.tolist(), reverse=True), rel=1e-5)
-    as_bytes = [bar.get_height() for bar in kl_per_code(vae, (X * 255).astype(np.uint8)).axes[0].patches]
+    as_bytes = [bar.get_height() for bar in draw_kl_per_code(vae, (X * 255).astype(np.uint8)).axes[0].patches]
     np.testing.assert_allclose(as_bytes, heights, atol=0.05)
     with pytest.raises(InputError, match="no posterior"):
-        kl_per_code(PCA(latent_dim=2).fit(X), X)
+        draw_kl_per_code(PCA(latent_dim=2).fit(X), X)
 
 
 def test_tables_and_methods_without_decoder_have_no_pictures(vae):
     table = np.random.default_rng(0).normal(size=(40, 4))
     with pytest.raises(InputError, match="only images"):
-        traversals(PCA(latent_dim=2).fit(table), table)
+        draw_traversals(PCA(latent_dim=2).fit(table), table)
 
 
 def test_curves_have_a_panel_for_each_term():
@@ -90,14 +90,14 @@ def test_curves_have_a_panel_for_each_term():
         "a": pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0], "kl": [0.0, 1.0]}),
         "b": pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0]}),
     }
-    axes = curves(histories).axes
+    axes = draw_loss_curves(histories).axes
     assert [axis.get_title() for axis in axes] == ["loss", "kl"]
     assert [len(axis.lines) for axis in axes] == [2, 1]
 
 
 def test_an_embedding_shows_codes_that_vary():
     z = np.random.default_rng(0).normal(size=(50, 4)) * [1.0, 0.01, 0.9, 1.0]
-    assert two_alive(z) == (0, 2)
-    assert two_alive(z * [1.0, 0.1, 0.01, 0.02]) == (0, 3)
-    figure = embedding(z, z[:, :1], [Factor("size", None)])
+    assert pick_active_codes(z) == (0, 2)
+    assert pick_active_codes(z * [1.0, 0.1, 0.01, 0.02]) == (0, 3)
+    figure = draw_embedding(z, z[:, :1], [Factor("size", None)])
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("code 1", "code 3")

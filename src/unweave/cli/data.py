@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from unweave.cli.terminal import ERR, parsed, progress, say, say_json, say_table, summary
+from unweave.cli.terminal import STDERR, first_line, parse_options, print_json, print_table, print_text, progress
 from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ All take --json."""
 def data(args: list[str]) -> None:
     """what data there are, where they are looked for, how to get what is missing"""
     if {"-h", "--help"} & set(args) and len([a for a in args if not a.startswith("-")]) < 2:
-        return say(HELP)
+        return print_text(HELP)
     words: list[str] = []
     while args and not args[0].startswith("-") and len(words) < 2:
         words.append(args.pop(0))
@@ -41,7 +41,7 @@ def data(args: list[str]) -> None:
         raise unknown("verb of `unweave data`", verb, verbs)
     if verb in ("check", "make", "show") and not name:
         raise InputError(f"which data? unweave data {verb} NAME (`unweave data list` names them)")
-    options = parsed(_options(name, verb), prog=f"unweave data {' '.join(words)}", args=args)
+    options = parse_options(_options(name, verb), prog=f"unweave data {' '.join(words)}", args=args)
     options.name = name
     return verbs[verb](options)
 
@@ -69,11 +69,13 @@ def _options(name: str, verb: str) -> Any:
 def _list(options: Any) -> None:
     from unweave import catalog
 
-    rows = [{"name": n, "state": _state(cls()), "summary": summary(cls)} for n, cls in catalog.datasets().items()]
+    rows = [{"name": n, "state": _state(cls()), "summary": first_line(cls)} for n, cls in catalog.datasets().items()]
     if options.json:
-        return say_json(rows)
-    say_table(["name", "here", "what it is"], [list(row.values()) for row in rows], "datasets")
-    return say("`unweave data where` says where files are looked for; your own data need no name, give their path.")
+        return print_json(rows)
+    print_table(["name", "here", "what it is"], [list(row.values()) for row in rows], "datasets")
+    return print_text(
+        "`unweave data where` says where files are looked for; your own data need no name, give their path."
+    )
 
 
 def _state(dataset: Dataset) -> str:
@@ -103,16 +105,16 @@ def _where(options: Any) -> None:
         for f in cls.files
     ]
     if options.json:
-        return say_json({"folders": [str(root) for root in roots()], "files": files})
-    say("Data are looked for in (set UNWEAVE_DATA to add folders, UNWEAVE_CACHE to move the last):")
+        return print_json({"folders": [str(root) for root in roots()], "files": files})
+    print_text("Data are looked for in (set UNWEAVE_DATA to add folders, UNWEAVE_CACHE to move the last):")
     for root in roots():
-        say(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
+        print_text(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
     once = {f["file"]: f for f in reversed(files)}  # which several datasets may share
     rows = [
         [name, _size(f["bytes"]), f["found"] or "missing", f"{f['page']} ({f['license']})"]
         for name, f in reversed(once.items())
     ]
-    return say_table(["file", "size", "found", "official page (license)"], rows)
+    return print_table(["file", "size", "found", "official page (license)"], rows)
 
 
 def _size(count: int | None) -> str:
@@ -128,7 +130,11 @@ def _check(options: Any) -> None:
     if not expected:
         state = "are made and kept" if dataset.complete() else "are not made yet: unweave data make " + options.name
         text = f"{options.name} needs no files of others; its images {state}." if _kept(dataset) else ""
-        return say_json([]) if options.json else say(text or f"{options.name} needs no files: it is made on the fly.")
+        return (
+            print_json([])
+            if options.json
+            else print_text(text or f"{options.name} needs no files: it is made on the fly.")
+        )
     found = []
     with progress(quiet=options.json) as notify:
         for original in expected:
@@ -136,8 +142,8 @@ def _check(options: Any) -> None:
             path = original.path() if original.find() else ""
             found.append({"file": original.file, "state": "whole" if path else "missing", "path": str(path)})
     if options.json:
-        return say_json(found)
-    say_table(["file", "state", "path"], [list(row.values()) for row in found])
+        return print_json(found)
+    print_table(["file", "state", "path"], [list(row.values()) for row in found])
     if not dataset.complete() and _state(dataset) == "missing":
         raise InputError(
             f"{options.name} cannot be loaded; get its files from {dataset.page} (license: {dataset.license})"
@@ -161,8 +167,8 @@ def _make(options: Any) -> None:
         dataset.make(notify)
         loaded = dataset.load()
     if options.json:
-        return say_json({"title": dataset.title(), "shape": list(loaded.shape)})
-    return say(f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}.")
+        return print_json({"title": dataset.title(), "shape": list(loaded.shape)})
+    return print_text(f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}.")
 
 
 def _download(original: Original, *, quiet: bool) -> None:
@@ -173,7 +179,7 @@ def _download(original: Original, *, quiet: bool) -> None:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, disable=quiet) as bar:
+    with Progress(*columns, console=STDERR, disable=quiet) as bar:
         task = bar.add_task(original.file, total=original.size)
         original.download(lambda done, total: bar.update(task, completed=done, total=total or original.size))
 
@@ -181,13 +187,15 @@ def _download(original: Original, *, quiet: bool) -> None:
 def _show(options: Any) -> None:
     from torch import Generator
 
-    from unweave.report.figures.sheet import sheet
-    from unweave.report.figures.style import save
+    from unweave.report.figures.sheet import draw_sheet
+    from unweave.report.figures.style import save_figure
 
     dataset = options.data
     out = options.out or Path(f"{Path(options.name).stem}.png")
     with progress(quiet=options.json) as notify:
         notify(f"drawing {options.name}")
-        figure = sheet(dataset.load(), dataset.title(), Generator().manual_seed(0))
-        save(figure, out)
-    return say_json({"picture": str(out)}) if options.json else say(f"Open {out}: images of {dataset.title()}.")
+        figure = draw_sheet(dataset.load(), dataset.title(), Generator().manual_seed(0))
+        save_figure(figure, out)
+    return (
+        print_json({"picture": str(out)}) if options.json else print_text(f"Open {out}: images of {dataset.title()}.")
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from unweave.cli.terminal import parsed, progress, say
+from unweave.cli.terminal import parse_options, print_text, progress
 from unweave.utils.errors import InputError
 
 LIMIT = 2_000  # observations that the range of a code is taken from
@@ -36,7 +36,7 @@ class Draw:
 
 def draw(args: list[str]) -> None:
     """draw what the codes of a run do: unweave draw runs/MY-RUN photos/"""
-    options = parsed(Draw, prog="unweave draw", args=args)
+    options = parse_options(Draw, prog="unweave draw", args=args)
     from unweave import catalog
 
     with progress() as notify:
@@ -57,7 +57,7 @@ def draw(args: list[str]) -> None:
         x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
         made = _draw(method, x, labels, options.out)
-    say("\n".join(str(path) for path in made))
+    print_text("\n".join(str(path) for path in made))
 
 
 def _as_learned(data: Any, folder: Path) -> Any:
@@ -78,22 +78,28 @@ def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
 
     from unweave.methods.base import Method
     from unweave.methods.neural import Neural
-    from unweave.report.figures.curves import curves
-    from unweave.report.figures.style import save
-    from unweave.report.figures.traversal import animation, interpolation, kl_per_code, reconstructions, traversals
+    from unweave.report.figures.curves import draw_loss_curves
+    from unweave.report.figures.style import save_figure
+    from unweave.report.figures.traversal import (
+        draw_interpolation,
+        draw_kl_per_code,
+        draw_reconstructions,
+        draw_traversals,
+        save_animation,
+    )
 
     assert isinstance(method, Method) and isinstance(x, np.ndarray)
     figures = {}
     if isinstance(method, Neural):
-        figures["curves"] = curves({method.name: method.history})
+        figures["curves"] = draw_loss_curves({method.name: method.history})
     if hasattr(method, "nats"):
         with contextlib.suppress(InputError):  # a prior that depends on labels, which are not here
-            figures["kl"] = kl_per_code(method, x)
+            figures["kl"] = draw_kl_per_code(method, x)
     images = len(method.shape_) in (2, 3)
     if images and method.decodes():
-        figures["traversals"] = traversals(method, x)
-        figures["reconstructions"] = reconstructions(method, x[:10])
-        figures["interpolation"] = interpolation(method, x[0], x[1])
+        figures["traversals"] = draw_traversals(method, x)
+        figures["reconstructions"] = draw_reconstructions(method, x[:10])
+        figures["interpolation"] = draw_interpolation(method, x[0], x[1])
     if hasattr(method, "spectrum_"):
         figures |= _of_flow(method, x, labels)
     if not figures:
@@ -101,23 +107,23 @@ def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
     made = []
     for name, figure in figures.items():
         made.append(out / f"{name}.png")
-        save(figure, made[-1])
+        save_figure(figure, made[-1])
     if "traversals" in figures:
-        made.append(animation(method, x, out / "traversals.gif"))
+        made.append(save_animation(method, x, out / "traversals.gif"))
     return made
 
 
 def _of_flow(method: Any, x: Any, labels: Any) -> dict[str, Any]:
     """The spectrum; of images each variable, and samples where there are classes."""
-    from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
+    from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
 
-    figures = {"spectrum": spectra(method, x)}
+    figures = {"spectrum": draw_spectra(method, x)}
     classes = hasattr(method, "means_")
     if len(method.shape_) in (2, 3) and (classes or labels is not None):
-        rows = None if classes else centers(method, x, labels)
-        for j in range(min(method.n_informative_, MOST_VARIABLES)):
-            figures[f"variable-{j + 1:02}"] = variable(method, j, rows)
+        rows = None if classes else class_centers(method, x, labels)
+        for j in range(min(method.n_informative_, MAX_VARIABLES)):
+            figures[f"variable-{j + 1:02}"] = draw_variable(method, j, rows)
     if len(method.shape_) in (2, 3) and classes:
-        figures["samples"] = styles(method)
-        figures["samples-informative"] = styles(method, temperature=0.8, informative=True)
+        figures["samples"] = draw_samples(method)
+        figures["samples-informative"] = draw_samples(method, temperature=0.8, informative=True)
     return figures

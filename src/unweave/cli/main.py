@@ -21,7 +21,17 @@ from unweave.cli.draw import draw
 from unweave.cli.paper import paper
 from unweave.cli.score import explain, runs_of, score, select
 from unweave.cli.study import study
-from unweave.cli.terminal import parsed, progress, say, say_json, say_table, stop, stop_for, summary, warn
+from unweave.cli.terminal import (
+    exit_for_error,
+    exit_with_message,
+    first_line,
+    parse_options,
+    print_json,
+    print_table,
+    print_text,
+    print_warning,
+    progress,
+)
 from unweave.utils.errors import InputError, unknown
 
 TRAINING = (["fit"], ["study"], ["paper"])  # commands that keep checkpoints
@@ -35,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     debug = "--debug" in args
     args = [a for a in args if a != "--debug"]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that half-written folders are cleared away
-    warnings.showwarning = warn
+    warnings.showwarning = print_warning
     try:
         dispatch(args)
     except BrokenPipeError:  # the reader, `head` say, has seen enough
@@ -43,15 +53,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.exit(0)
     except KeyboardInterrupt:
         again = "; run it again: training goes on from its last checkpoint, if it came to one"
-        stop(f"stopped; nothing half-written is left behind{again * (args[:1] in TRAINING)}", 130)
+        exit_with_message(f"stopped; nothing half-written is left behind{again * (args[:1] in TRAINING)}", 130)
     except (ValueError, OSError, MemoryError) as error:
         if debug:
             traceback.print_exc()
-        stop_for(error)
+        exit_for_error(error)
     except Exception as error:
         if debug:
             traceback.print_exc()
-        stop(f"a fault of unweave, not yours: {type(error).__name__}: {error} (--debug shows where)", 1)
+        exit_with_message(f"a fault of unweave, not yours: {type(error).__name__}: {error} (--debug shows where)", 1)
     sys.exit(0)
 
 
@@ -62,14 +72,14 @@ def dispatch(args: list[str]) -> None:
         "study": study, "paper": paper, "report": report, "list": list_, "data": data,
     }  # fmt: skip
     if not args or args[0] in ("-h", "--help", "help"):
-        say("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
-        say("usage: unweave COMMAND ...\n")
+        print_text("Unweave takes data apart into independent, interpretable factors, and says how well it did.\n")
+        print_text("usage: unweave COMMAND ...\n")
         for name, command in commands.items():
-            say(f"  {name:8}{summary(command)}")
-        say("\nStart with `unweave demo`, then try `unweave fit hessian-ica my.csv` on your own data.")
-        say("`unweave COMMAND --help` explains a command; --debug shows the traceback of an error.")
+            print_text(f"  {name:8}{first_line(command)}")
+        print_text("\nStart with `unweave demo`, then try `unweave fit hessian-ica my.csv` on your own data.")
+        print_text("`unweave COMMAND --help` explains a command; --debug shows the traceback of an error.")
     elif args[0] in ("-V", "--version", "version"):
-        say(f"unweave {__version__}")
+        print_text(f"unweave {__version__}")
     elif args[0] not in commands:
         raise unknown("command", args[0], commands)
     else:
@@ -97,7 +107,7 @@ class Demo:
 
 def demo(args: list[str]) -> None:
     """recover factors from images that the package makes itself; write report.html"""
-    options = parsed(Demo, prog="unweave demo", args=args)
+    options = parse_options(Demo, prog="unweave demo", args=args)
     from unweave import catalog
     from unweave.datasets.squares import SquaresXY
     from unweave.experiments.run import Run
@@ -120,8 +130,8 @@ def demo(args: list[str]) -> None:
     if options.json:
         return show(folders, "", as_json=True)
     show(folders, f"{options.points:,} images of a moving square, no labels used")
-    say("mcc: 1 means that each code is one true factor. local-isometry: 1 means that near distances are kept.")
-    return say(f"Open {page} in a browser.")
+    print_text("mcc: 1 means that each code is one true factor. local-isometry: 1 means that near distances are kept.")
+    return print_text(f"Open {page} in a browser.")
 
 
 # fit ------------------------------------------------------------------------------------------------------------
@@ -141,10 +151,10 @@ def fit(args: list[str]) -> None:
 
     method, data = catalog.find(catalog.methods, names[0]), catalog.find_data(names[1])
     given = data(path=Path(names[1])) if data is OwnData else data()
-    options = parsed(
+    options = parse_options(
         fit_options(method, data),
         prog=f"unweave fit {' '.join(names)}",
-        description=f"METHOD {names[0]}: {summary(method)}\n\nDATA {names[1]}: {summary(data)}",
+        description=f"METHOD {names[0]}: {first_line(method)}\n\nDATA {names[1]}: {first_line(data)}",
         args=args,
         default=fit_options(method, data)(method=method(), data=given),
     )
@@ -193,10 +203,10 @@ def _fit(options: Any) -> None:
         return show([folder], "", as_json=True)
     show([folder], run.title())
     for said in done.diagnosis:
-        say(f"- {said}")
+        print_text(f"- {said}")
     if not done.factors:
-        say("No factors are known for these data, so only scores that need none were computed.")
-    return say(f"The run is in {folder}; look at it with: unweave report {folder}")
+        print_text("No factors are known for these data, so only scores that need none were computed.")
+    return print_text(f"The run is in {folder}; look at it with: unweave report {folder}")
 
 
 def _explain_fit(names: list[str]) -> None:
@@ -206,16 +216,16 @@ def _explain_fit(names: list[str]) -> None:
 
     if names:
         method = catalog.find(catalog.methods, names[0])
-        say(f"`unweave fit {names[0]} DATA --help` also shows --out, --codes, --metrics, --json and --data.*\n")
-        parsed(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
-    say("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
-    say("METHOD is one of these, or your own as mine.py:MyMethod:")
+        print_text(f"`unweave fit {names[0]} DATA --help` also shows --out, --codes, --metrics, --json and --data.*\n")
+        parse_options(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
+    print_text("usage: unweave fit METHOD DATA [options]\n\nLearn factors, and keep the result as a run folder.\n")
+    print_text("METHOD is one of these, or your own as mine.py:MyMethod:")
     for name, method in catalog.methods().items():
-        say(f"  {name:22}{summary(method)}")
-    say(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
+        print_text(f"  {name:22}{first_line(method)}")
+    print_text(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
     for name, dataset in catalog.datasets().items():
-        say(f"  {name:22}{summary(dataset)}")
-    say("\n`unweave fit METHOD DATA --help` lists the options of both.")
+        print_text(f"  {name:22}{first_line(dataset)}")
+    print_text("\n`unweave fit METHOD DATA --help` lists the options of both.")
 
 
 def check_target(path: Path) -> None:
@@ -269,7 +279,7 @@ class Report:
 
 def report(args: list[str]) -> None:
     """write one HTML page about runs: unweave report runs/"""
-    options = parsed(Report, prog="unweave report", args=args)
+    options = parse_options(Report, prog="unweave report", args=args)
     if not options.runs:
         raise InputError("name run folders, or a folder that holds runs: unweave report runs/")
     from unweave.experiments.run import find_runs
@@ -281,7 +291,7 @@ def report(args: list[str]) -> None:
         page = write_report(runs, options.out, notify)
     if options.json:
         return show(find_runs(runs), "", as_json=True)
-    return say(f"Open {page} in a browser.")
+    return print_text(f"Open {page} in a browser.")
 
 
 @dataclass(kw_only=True)
@@ -296,25 +306,30 @@ class List:
 
 def list_(args: list[str]) -> None:
     """show the methods, datasets and metrics there are"""
-    options = parsed(List, prog="unweave list", args=args)
+    options = parse_options(List, prog="unweave list", args=args)
     from unweave import catalog
 
     methods = [
-        {"name": n, "needs": m.needs, "summary": summary(m), "paper": m.paper} for n, m in catalog.methods().items()
+        {"name": n, "needs": m.needs, "summary": first_line(m), "paper": m.paper} for n, m in catalog.methods().items()
     ]
-    datasets = [{"name": n, "summary": summary(d), "paper": d.paper} for n, d in catalog.datasets().items()]
+    datasets = [{"name": n, "summary": first_line(d), "paper": d.paper} for n, d in catalog.datasets().items()]
     metrics = [
-        {"name": n, "variants": " ".join(filter(None, m.facts.variants)), "summary": summary(m), "paper": m.facts.paper}
+        {
+            "name": n,
+            "variants": " ".join(filter(None, m.facts.variants)),
+            "summary": first_line(m),
+            "paper": m.facts.paper,
+        }
         for n, m in catalog.metrics().items()
     ]
     listing = {"methods": methods, "datasets": datasets, "metrics": metrics}
     if options.kind != "all":
         listing = {options.kind: listing[options.kind]}
     if options.json:
-        return say_json(listing)
+        return print_json(listing)
     for kind, things in listing.items():
-        say_table(list(things[0]), [list(thing.values()) for thing in things], kind)
-    return say("Your own data need no name: give their path. Your own classes: mine.py:MyMethod.")
+        print_table(list(things[0]), [list(thing.values()) for thing in things], kind)
+    return print_text("Your own data need no name: give their path. Your own classes: mine.py:MyMethod.")
 
 
 def show(folders: Sequence[Path], title: str, *, as_json: bool = False) -> None:
@@ -322,7 +337,7 @@ def show(folders: Sequence[Path], title: str, *, as_json: bool = False) -> None:
     from unweave.experiments.run import read_run, records
 
     if as_json:
-        return say_json([{"run": str(folder)} | row for folder, row in zip(folders, records(folders), strict=True)])
+        return print_json([{"run": str(folder)} | row for folder, row in zip(folders, records(folders), strict=True)])
     runs = [read_run(folder) for folder in folders]
     columns = list(dict.fromkeys(column for run in runs for column in run.scores))
     rows = [
@@ -331,4 +346,4 @@ def show(folders: Sequence[Path], title: str, *, as_json: bool = False) -> None:
         + [f"{run.env['seconds']:.1f}"]
         for run in runs
     ]
-    return say_table(["method", *columns, "seconds"], rows, title, numbers=True)
+    return print_table(["method", *columns, "seconds"], rows, title, numbers=True)

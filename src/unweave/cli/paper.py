@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import tyro
 
-from unweave.cli.terminal import act, parsed, say, say_json, say_table
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, run_action
 from unweave.utils.errors import InputError, unknown
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]
@@ -65,12 +65,12 @@ class Docs:
 def paper(args: list[str]) -> None:
     """the papers' tables and figures by name: unweave paper list | run NAME | docs"""
     actions: dict[str, Callable[[list[str]], None]] = {"list": list_, "run": run, "docs": docs}
-    act("unweave paper", ABOUT, actions, args)
+    run_action("unweave paper", ABOUT, actions, args)
 
 
 def list_(args: list[str]) -> None:
     """every table and figure with its state"""
-    options = parsed(List, prog="unweave paper list", args=args)
+    options = parse_options(List, prog="unweave paper list", args=args)
     from unweave.papers.registry import PAPERS, items, state, stored
 
     if options.paper and options.paper not in PAPERS:
@@ -81,8 +81,8 @@ def list_(args: list[str]) -> None:
             became = state(item, options.out or stored())
             rows.append({"name": name, "shows": item.what, "state": became, "in the place of": item.data})
     if options.json:
-        return say_json(rows)
-    return say_table(list(rows[0]), [list(row.values()) for row in rows], "tables and figures of the papers")
+        return print_json(rows)
+    return print_table(list(rows[0]), [list(row.values()) for row in rows], "tables and figures of the papers")
 
 
 def run(args: list[str]) -> None:
@@ -94,16 +94,16 @@ def run(args: list[str]) -> None:
     rest = list(args)
     for name in named:
         rest.remove(name)
-    options, rest = parsed(Run, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
+    options, rest = parse_options(Run, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
     item = find(options.name)
     kind = module(item).Options
     if options.options:
-        return parsed(kind, prog=f"unweave paper run {item.name}", args=["--help"])
+        return parse_options(kind, prog=f"unweave paper run {item.name}", args=["--help"])
     chosen = options_of(item, options.scale, options.out or Path("papers") / options.scale)
-    chosen = [parsed(kind, prog=f"unweave paper run {item.name}", args=rest, default=each) for each in chosen]
+    chosen = [parse_options(kind, prog=f"unweave paper run {item.name}", args=rest, default=each) for each in chosen]
     found = perform(item, chosen, quiet=options.json)
     if options.json:
-        return say_json(_told(item, found))
+        return print_json(_told(item, found))
     return show(item, found, options.scale)
 
 
@@ -113,33 +113,33 @@ def show(item: Any, found: Any, scale: str) -> None:
 
     lines = [[n.name, f"{len(n.ours)}", plus_minus(n.ours), f"{n.paper:g}", f"{n.off:+.2f}"] for n in found.numbers]
     if lines:
-        say_table(["", "runs", "ours", "paper", "off"], lines, f"{item.name}: mean and 95 % interval")
+        print_table(["", "runs", "ours", "paper", "off"], lines, f"{item.name}: mean and 95 % interval")
     for claim in found.claims:
-        say(claim.told())
+        print_text(claim.told())
     for note in found.notes:
-        say(f"note: {note}")
+        print_text(f"note: {note}")
     if found.missing:
-        say(f"not run: {', '.join(found.missing)}")
+        print_text(f"not run: {', '.join(found.missing)}")
     for figure in found.figures:
-        say(f"drawn: {figure}")
+        print_text(f"drawn: {figure}")
     far = found.distance()
-    say(f"{item.name}, {scale} scale: {found.verdict()}" + (f" ({far})" if far else ""))
+    print_text(f"{item.name}, {scale} scale: {found.verdict()}" + (f" ({far})" if far else ""))
     if item.data:
-        say(f"In the place of data of the paper: {item.data}.")
+        print_text(f"In the place of data of the paper: {item.data}.")
     if scale == "small":
-        say("The small scale shows that it runs; what it finds says little about the paper.")
+        print_text("The small scale shows that it runs; what it finds says little about the paper.")
 
 
 def docs(args: list[str]) -> None:
     """all that is stored, as a page"""
-    options = parsed(Docs, prog="unweave paper docs", args=args)
+    options = parse_options(Docs, prog="unweave paper docs", args=args)
     from unweave.papers.registry import page, stored
     from unweave.utils.storage import write_whole
 
     if options.page.suffix != ".md":
         raise InputError(f"{options.page}: the page is Markdown; name it something.md")
     write_whole(options.page, page(options.out or stored()))
-    say(f"Wrote {options.page}.")
+    print_text(f"Wrote {options.page}.")
 
 
 def _told(item: Any, found: Any) -> dict[str, Any]:

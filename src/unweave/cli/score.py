@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from unweave.cli.terminal import OUT, parsed, progress, say, say_json, say_table, summary
+from unweave.cli.terminal import STDOUT, first_line, parse_options, print_json, print_table, print_text, progress
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Score:
 
 def score(args: list[str]) -> None:
     """score a run, or codes from any tool: unweave score codes.npy --factors factors.csv"""
-    options = parsed(Score, prog="unweave score", args=args)
+    options = parse_options(Score, prog="unweave score", args=args)
     from unweave import catalog
 
     if options.bootstrap < 0:
@@ -60,7 +60,7 @@ def score(args: list[str]) -> None:
     if options.json:
         more = options.chance or options.bootstrap
         plain = {n: {k: v if math.isfinite(v) else None for k, v in row.items()} for n, row in found.items()}
-        return say_json(plain if more else {name: row["value"] for name, row in plain.items()})
+        return print_json(plain if more else {name: row["value"] for name, row in plain.items()})
     return _say_scores(found, scorers, str(options.codes))
 
 
@@ -78,14 +78,14 @@ def _say_scores(found: dict[str, dict[str, float]], scorers: dict[str, Metric], 
         scorer = scorers.get(name.partition(".")[0])
         best = row.get("best", math.nan)
         numbers = [f"{row['value']:.4f}", f"{best:g}" if math.isfinite(best) else ""]
-        text = summary(scorer)
+        text = first_line(scorer)
         rows.append(
             [name, *numbers, *(f"{row[c]:.4f}" if c in row else "" for c in extra), "" if text == said else text]
         )
         said = text
     columns = ["score", "value", "best", *extra, "what it says"]
-    most = len(columns) if not extra or OUT.width >= ROOMY else -1  # a column of single letters says nothing
-    say_table(columns[:most], [row[:most] for row in rows], title)
+    most = len(columns) if not extra or STDOUT.width >= ROOMY else -1  # a column of single letters says nothing
+    print_table(columns[:most], [row[:most] for row in rows], title)
 
 
 def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[str, dict[str, float]]:
@@ -212,24 +212,24 @@ class Explain:
 
 def explain(args: list[str]) -> None:
     """say why a score is low: unweave explain codes.npy --factors factors.csv"""
-    options = parsed(Explain, prog="unweave explain", args=args)
+    options = parse_options(Explain, prog="unweave explain", args=args)
     if options.out.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise InputError(f"{options.out}: figures are written as .svg, .png or .pdf")
     from unweave.metrics.explain import explain as explained
-    from unweave.report.figures.matrices import matrices
-    from unweave.report.figures.style import save
+    from unweave.report.figures.matrices import draw_matrices
+    from unweave.report.figures.style import save_figure
 
     with progress(quiet=options.json) as notify:
         notify(f"looking at {options.codes}")
         values, codes, names = _known_codes(options)
         found = explained(values, codes, names=names)
-        save(matrices(found), options.out)
+        save_figure(draw_matrices(found), options.out)
     if options.json:
         told, importance = found.told.tolist(), found.importance.tolist()
-        return say_json({"factors": names, "findings": found.findings, "information": told, "importance": importance})
+        return print_json({"factors": names, "findings": found.findings, "information": told, "importance": importance})
     for finding in found.findings:
-        say(f"- {finding}")
-    return say(f"The factor-code matrices are drawn in {options.out}.")
+        print_text(f"- {finding}")
+    return print_text(f"The factor-code matrices are drawn in {options.out}.")
 
 
 def _known_codes(options: Explain) -> tuple[Any, Any, list[str]]:
@@ -270,7 +270,7 @@ class Select:
 
 def select(args: list[str]) -> None:
     """rank runs without labels, by how well their codes agree: unweave select runs/"""
-    options = parsed(Select, prog="unweave select", args=args)
+    options = parse_options(Select, prog="unweave select", args=args)
     if not options.runs or not options.by:
         raise InputError("name run folders, or a folder that holds runs: unweave select runs/ --by udr")
     from unweave.experiments.run import find_runs, read_run
@@ -292,15 +292,15 @@ def select(args: list[str]) -> None:
         for i in order
     ]
     if options.json:
-        return say_json({"runs": table, "agreement": known})
-    say_table(
+        return print_json({"runs": table, "agreement": known})
+    print_table(
         list(table[0]),
         [[v if isinstance(v, str) else f"{v:.4g}" for v in row.values()] for row in table],
         "most trusted first; larger is better",
     )
     for name, found in known.items():
         told = ", ".join(f"{score} {value:.2f}" for score, value in found.items())
-        say(f"Rank correlation of {name} with scores by labels: {told or 'there are none, or too few runs'}.")
+        print_text(f"Rank correlation of {name} with scores by labels: {told or 'there are none, or too few runs'}.")
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import tyro
 
 from unweave.cli.score import runs_of
-from unweave.cli.terminal import act, parsed, progress, say, say_json, say_table
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, progress, run_action
 from unweave.utils.errors import InputError
 
 FAILED = 3  # the exit code of a study some of whose runs have failed
@@ -71,17 +71,17 @@ class Rows(Where):
 def study(args: list[str]) -> None:
     """run a study of many models: unweave study run|status|retry|rows FILE"""
     actions: dict[str, Callable[[list[str]], None]] = {"run": run, "status": status, "retry": retry, "rows": rows}
-    act("unweave study", ABOUT, actions, args)
+    run_action("unweave study", ABOUT, actions, args)
 
 
 def run(args: list[str]) -> None:
     """do what is missing, in packs; failures are recorded and stop nothing else"""
-    _execute(parsed(Execute, prog="unweave study run", args=args), retry=False)
+    _execute(parse_options(Execute, prog="unweave study run", args=args), retry=False)
 
 
 def retry(args: list[str]) -> None:
     """try again what failed, and do what is missing"""
-    _execute(parsed(Execute, prog="unweave study retry", args=args), retry=True)
+    _execute(parse_options(Execute, prog="unweave study retry", args=args), retry=True)
 
 
 def _execute(options: Any, *, retry: bool) -> None:
@@ -105,7 +105,7 @@ def _execute(options: Any, *, retry: bool) -> None:
 
 def status(args: list[str]) -> None:
     """how many runs are done, running, failed, waiting; and why some failed"""
-    _show_status(parsed(Where, prog="unweave study status", args=args))
+    _show_status(parse_options(Where, prog="unweave study status", args=args))
 
 
 def _show_status(options: Any) -> bool:
@@ -116,31 +116,31 @@ def _show_status(options: Any) -> bool:
     state = states(found.runs, out)
     wrong = failures(out, state)
     if options.json:
-        say_json({"out": str(out), "states": state, "failures": wrong})
+        print_json({"out": str(out), "states": state, "failures": wrong})
         return not wrong
     names = ("done", "running", "failed", "waiting")
     lines = []
     for title in dict.fromkeys(run.title() for run in found.runs):
         count: Counter[str] = Counter(state[key] for key in {run.key for run in found.runs if run.title() == title})
         lines.append([title, *(str(count[name]) for name in names)])
-    say_table(["runs", *names], lines, found.question.partition("\n")[0])
+    print_table(["runs", *names], lines, found.question.partition("\n")[0])
     for each in wrong:
-        say(f"failed: {each['title']} ({each['key']}): {each['error']}")
+        print_text(f"failed: {each['title']} ({each['key']}): {each['error']}")
     if wrong:
-        say(
+        print_text(
             f"Try these again with: unweave study retry {options.file}"
             + (f" --out {options.out}" if options.out else "")
         )
     if "done" in state.values():
-        say(f"Runs are in {out}; look at them with: unweave report {out}")
+        print_text(f"Runs are in {out}; look at them with: unweave report {out}")
     elif not wrong:
-        say(f"Nothing is done yet; runs will be in {out}.")
+        print_text(f"Nothing is done yet; runs will be in {out}.")
     return not wrong
 
 
 def rows(args: list[str]) -> None:
     """one row per finished run, as CSV on the screen or in a file, or as Parquet"""
-    options = parsed(Rows, prog="unweave study rows", args=args)
+    options = parse_options(Rows, prog="unweave study rows", args=args)
     from unweave.experiments.run import records
     from unweave.experiments.run import rows as table_of
 
@@ -154,11 +154,11 @@ def rows(args: list[str]) -> None:
     if options.parquet is not None:
         table.to_parquet(options.parquet)
     if options.json:
-        return say_json(records(folders))
+        return print_json(records(folders))
     if options.csv is None and options.parquet is None:
-        return say(table.to_csv(index=False).rstrip("\n"))
+        return print_text(table.to_csv(index=False).rstrip("\n"))
     written = " and ".join(str(path) for path in (options.csv, options.parquet) if path is not None)
-    return say(f"{len(table)} rows in {written}.")
+    return print_text(f"{len(table)} rows in {written}.")
 
 
 def _read(options: Any) -> tuple[Any, Path]:

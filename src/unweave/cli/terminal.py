@@ -24,26 +24,28 @@ from unweave.utils.errors import InputError, unknown
 T = TypeVar("T")
 WIDE = 200  # columns of a file or a pipe, which no window cuts off
 SHORT = 24  # letters of a cell that is a number, with what belongs to it, and not a text
-OUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE)
-ERR = Console(stderr=True)
+STDOUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE)
+STDERR = Console(stderr=True)
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """A line for the reader, wrapped by the terminal and not by us, so that it can be copied."""
-    OUT.print(text, highlight=False, markup=False, soft_wrap=True)
+    STDOUT.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def say_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """A result for a script."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
-def say_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, numbers: bool = False) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", *, numbers: bool = False
+) -> None:
     """A table; with `numbers`, all columns but the first are set right. Where a terminal is too narrow for numbers in
     one piece, a paragraph for each row.
     """
     # Names stay in one piece, where half of the terminal holds them; text gives way.
-    whole = max((len(row[0]) for row in rows), default=0) <= OUT.width // 2
+    whole = max((len(row[0]) for row in rows), default=0) <= STDOUT.width // 2
     widths: list[int | None] = [None] * len(columns)
     if all(len(cell) <= SHORT for row in rows for cell in row[1:]):
         found = _widths(columns, rows, whole=whole)
@@ -56,7 +58,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str 
         table.add_column(column, justify=align, overflow="fold", no_wrap=whole and not i, width=width)
     for row in rows:
         table.add_row(*row)
-    return OUT.print(table, highlight=False, markup=False)
+    return STDOUT.print(table, highlight=False, markup=False)
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool) -> list[int] | None:
@@ -66,7 +68,7 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, whole: boo
     full = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     widths = [max(map(len, " ".join(cells).split()), default=1) for cells in zip(columns, *rows, strict=True)]
     widths[:1] = full[:1] if whole else widths[:1]
-    room = OUT.width - 3 * len(columns) - 1
+    room = STDOUT.width - 3 * len(columns) - 1
     while sum(widths) < room and widths != full:
         i = max(range(len(full)), key=lambda i: full[i] - widths[i])
         widths[i] += 1
@@ -76,34 +78,34 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, whole: boo
 def _say_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
     """A table as text."""
     if title:
-        say(title)
+        print_text(title)
     for first, *others in rows:
         said = [f"{column}: {cell}" for column, cell in zip(columns[1:], others, strict=True) if cell]
         together = "; ".join(part.replace(" ", "\xa0") for part in said)
-        say(first)
-        say(textwrap.indent(textwrap.fill(together, OUT.width - 2).replace("\xa0", " "), "  "))
+        print_text(first)
+        print_text(textwrap.indent(textwrap.fill(together, STDOUT.width - 2).replace("\xa0", " "), "  "))
 
 
-def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """In place of `warnings.showwarning`: one line, without our source code."""
-    ERR.print(f"unweave: warning: {one_line(message)}", highlight=False, markup=False, soft_wrap=True)
+    STDERR.print(f"unweave: warning: {one_line(message)}", highlight=False, markup=False, soft_wrap=True)
 
 
-def stop(text: str, code: int) -> NoReturn:
+def exit_with_message(text: str, code: int) -> NoReturn:
     """The last line of a command that failed."""
-    ERR.print(f"unweave: {one_line(text)}", highlight=False, markup=False, soft_wrap=True)
+    STDERR.print(f"unweave: {one_line(text)}", highlight=False, markup=False, soft_wrap=True)
     sys.exit(code)
 
 
 def launch(main: Callable[[Any], None], options: Any) -> None:
     """A study as a program: what its user can mend is said in a line, as the command `unweave` does."""
-    warnings.showwarning = warn
+    warnings.showwarning = print_warning
     try:
-        main(plausible(parsed(options)))
+        main(plausible(parse_options(options)))
     except KeyboardInterrupt:
-        stop("stopped; run it again to go on: what is done is kept", 130)
+        exit_with_message("stopped; run it again to go on: what is done is kept", 130)
     except (InputError, OSError, MemoryError) as error:
-        stop_for(error)
+        exit_for_error(error)
 
 
 def plausible(options: T) -> T:
@@ -114,10 +116,10 @@ def plausible(options: T) -> T:
     return options
 
 
-def stop_for(error: Exception) -> NoReturn:
+def exit_for_error(error: Exception) -> NoReturn:
     """The same for what the user can mend."""
     no_room = isinstance(error, MemoryError)
-    stop("not enough memory; use fewer or smaller observations" if no_room else str(error), 2)
+    exit_with_message("not enough memory; use fewer or smaller observations" if no_room else str(error), 2)
 
 
 def one_line(text: object) -> str:
@@ -125,25 +127,25 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def summary(thing: Any) -> str:
+def first_line(thing: Any) -> str:
     """The first line of a docstring."""
     return (thing.__doc__ or "").strip().split("\n")[0].strip()
 
 
-def act(command: str, about: str, actions: Mapping[str, Callable[[list[str]], None]], args: list[str]) -> None:
+def run_action(command: str, about: str, actions: Mapping[str, Callable[[list[str]], None]], args: list[str]) -> None:
     """Hand over to the action of a command that was asked for; without one, say which there are."""
     if not args or args[0] in ("-h", "--help"):
-        say(about)
+        print_text(about)
         for name, action in actions.items():
-            say(f"  {name:8}{summary(action)}")
-        say(f"\n`{command} ACTION --help` explains an action.")
+            print_text(f"  {name:8}{first_line(action)}")
+        print_text(f"\n`{command} ACTION --help` explains an action.")
     elif args[0] not in actions:
         raise unknown(f"action of {command}", args[0], actions)
     else:
         actions[args[0]](args[1:])
 
 
-def parsed(options: Any, **settings: Any) -> Any:
+def parse_options(options: Any, **settings: Any) -> Any:
     """`tyro.cli`, whose errors, drawn as boxes of many lines, become one line like all others."""
     import tyro
 
@@ -181,7 +183,7 @@ def bar(title: str) -> Iterator[Callable[[Any], None]]:
     if line is not None:
         yield lambda p: line(p.text(title), p.step / p.steps)
         return
-    with _line(quiet=not ERR.is_terminal) as own:
+    with _line(quiet=not STDERR.is_terminal) as own:
         yield lambda p: own(p.text(title), p.step / p.steps)
 
 
@@ -189,11 +191,11 @@ def bar(title: str) -> Iterator[Callable[[Any], None]]:
 def _line(*, quiet: bool) -> Iterator[Line]:
     if quiet:
         yield lambda text, share: None
-    elif not ERR.is_terminal:
+    elif not STDERR.is_terminal:
         yield _Plain()
     else:
         columns = SpinnerColumn(), BarColumn(20), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-        with Progress(*columns, console=ERR, transient=True) as shown:
+        with Progress(*columns, console=STDERR, transient=True) as shown:
             task = shown.add_task("starting", total=None)
             yield lambda text, share: shown.update(
                 task, description=text, completed=share or 0, total=None if share is None else 1
@@ -211,4 +213,4 @@ class _Plain:
         if share is not None and now - self.last < SECONDS_BETWEEN:
             return
         self.last = now
-        ERR.print(text, highlight=False, markup=False, soft_wrap=True)
+        STDERR.print(text, highlight=False, markup=False, soft_wrap=True)

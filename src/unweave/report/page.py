@@ -17,9 +17,9 @@ from unweave.experiments.run import Evaluated, find_runs, read_run
 from unweave.experiments.study import failures_in, note_of
 from unweave.metrics.contract import chance_level, column, plus_minus
 from unweave.metrics.evaluate import Truths
-from unweave.report.figures.overview import overview
-from unweave.report.figures.portrait import portrait
-from unweave.report.figures.style import data_uri
+from unweave.report.figures.overview import draw_overview
+from unweave.report.figures.portrait import draw_run
+from unweave.report.figures.style import to_data_uri
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import write_whole
 
@@ -90,7 +90,7 @@ def _group(runs: list[Evaluated], notify: Callable[[str], None]) -> dict[str, An
         "settings": _settings_table(every, columns) if len(every) < len(runs) else [],
         "chance": [chance.get(c) for c in columns],
         "runs": _runs_table(every, columns),
-        "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in overview(every, columns)],
+        "figures": [{"caption": text, "uri": to_data_uri(figure)} for text, figure in draw_overview(every, columns)],
         "sections": [_section(*best, columns) for best in _best_runs(every, scored).values()],
     }
 
@@ -219,7 +219,7 @@ def _section(setting: Setting, run: Evaluated, columns: Sequence[str]) -> dict[s
     return {
         "label": setting.label,
         "which": f"The best run of {setting.method}, seed {seed}: {told}." if told else "",
-        "figures": [{"caption": text, "uri": data_uri(figure)} for text, figure in portrait(run)],
+        "figures": [{"caption": text, "uri": to_data_uri(figure)} for text, figure in draw_run(run)],
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
         "said": run.diagnosis,
         "seed": seed,

@@ -20,7 +20,7 @@ from unweave.methods.flows.families import FAMILIES, weights
 from unweave.methods.flows.gin import gaps, soft
 from unweave.methods.flows.self_supervised_gin import ways
 from unweave.metrics import mcc
-from unweave.report.figures.flows import centers, recovery, spectra, styles, variable
+from unweave.report.figures.flows import class_centers, draw_recovery, draw_samples, draw_spectra, draw_variable
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 
@@ -332,24 +332,24 @@ def test_images_go_through_convolutions_and_back(digits):
 
 def test_figures_of_the_paper(fitted, digits):
     method, data, *_ = fitted
-    titles = [axis.get_title() for axis in recovery(method, data).axes]
+    titles = [axis.get_title() for axis in draw_recovery(method, data).axes]
     assert titles[0] == "ground truth" and "MCC 0.9" in titles[2] and titles[3].startswith("2 informative")
     images = digits[0]
-    assert len(spectra(images, digits[1][:200]).axes) == 3
-    shown = variable(images, 0).axes[0]
+    assert len(draw_spectra(images, digits[1][:200]).axes) == 3
+    shown = draw_variable(images, 0).axes[0]
     assert [label.get_text() for label in shown.get_yticklabels()] == [str(k) for k in range(10)]
-    assert len(styles(images, rows=3, temperature=0.8, informative=True).axes[0].get_yticklabels()) == 3
-    rows = centers(images, digits[1][:200], digits[2][:200])
-    assert variable(images, 3, rows).axes[0].get_title().startswith("variable 4")
+    assert len(draw_samples(images, rows=3, temperature=0.8, informative=True).axes[0].get_yticklabels()) == 3
+    rows = class_centers(images, digits[1][:200], digits[2][:200])
+    assert draw_variable(images, 3, rows).axes[0].get_title().startswith("variable 4")
 
 
 def test_figures_refuse_what_they_cannot_show(fitted, digits):
     with pytest.raises(InputError, match="only images can be shown"):
-        variable(fitted[0], 0)
+        draw_variable(fitted[0], 0)
     with pytest.raises(InputError, match="variable 64 of 64"):
-        variable(digits[0], 64)
+        draw_variable(digits[0], 64)
     with pytest.raises(InputError, match="two real-valued factors"):
-        recovery(digits[0], as_data(digits[1][:50], digits[2][:50]))
+        draw_recovery(digits[0], as_data(digits[1][:50], digits[2][:50]))
 
 
 # Diagnosis ----------------------------------------------------------------------------------------------------------

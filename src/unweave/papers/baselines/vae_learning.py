@@ -19,15 +19,15 @@ import numpy as np
 import pandas as pd
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Slice
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.neural import Neural
-from unweave.report.figures.curves import curves
-from unweave.report.figures.style import save
-from unweave.report.figures.traversal import kl_per_code, reconstructions, traversals
+from unweave.report.figures.curves import draw_loss_curves
+from unweave.report.figures.style import save_figure
+from unweave.report.figures.traversal import draw_kl_per_code, draw_reconstructions, draw_traversals
 
 COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accuracy")
 
@@ -96,11 +96,11 @@ def figures(first: dict[str, Path], out: Path) -> None:
     chosen = x[np.random.default_rng(0).permutation(len(x))]
     for name, folder in first.items():
         method, file = load(folder), re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        save(traversals(method, chosen[:2_000]), out / f"traversal-{file}.png")
+        save_figure(draw_traversals(method, chosen[:2_000]), out / f"traversal-{file}.png")
         if name.startswith("beta-VAE, beta = 4"):
-            save(reconstructions(method, chosen[:10]), out / "reconstructions.png")
-            save(kl_per_code(method, chosen[:2_000]), out / "kl.png")
-            save(curves({name: method.history}), out / "curves.png")
+            save_figure(draw_reconstructions(method, chosen[:10]), out / "reconstructions.png")
+            save_figure(draw_kl_per_code(method, chosen[:2_000]), out / "kl.png")
+            save_figure(draw_loss_curves({name: method.history}), out / "curves.png")
 
 
 def main(options: Options) -> None:
@@ -118,8 +118,8 @@ def main(options: Options) -> None:
         cells += [f"{group[c].mean():.3f} +- {group[c].std(ddof=0):.3f}" for c in columns if c not in ("rec", "kl")]
         lines.append([str(name), *cells])
     title = f"{options.steps:,} steps, {rows['seed'].nunique()} seeds: mean +- deviation"
-    say_table(["method", *columns], lines, title)
-    say(f"Figures and scores.csv are in {options.out}.")
+    print_table(["method", *columns], lines, title)
+    print_text(f"Figures and scores.csv are in {options.out}.")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import pandas as pd
 from torch import Generator
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import GaussianMixture
 from unweave.experiments.run import Run
@@ -30,8 +30,8 @@ from unweave.experiments.study import execute
 from unweave.methods import GIN
 from unweave.metrics import mcc
 from unweave.papers.verdicts import Claim, Findings, drawn
-from unweave.report.figures.flows import recovery
-from unweave.report.figures.style import save
+from unweave.report.figures.flows import draw_recovery
+from unweave.report.figures.style import save_figure
 from unweave.utils.errors import InputError
 
 FOUND = 0.95  # MCC from which on a run has found both sources
@@ -170,8 +170,8 @@ def main(options: Options) -> None:
             rows, best = table(setting, options, notify)
             frames.append(rows)
             data = GaussianMixture(seed=int(best["dataset"]), **setting.data).load()
-            save(
-                recovery(load(options.out / "runs" / best["key"]), data),
+            save_figure(
+                draw_recovery(load(options.out / "runs" / best["key"]), data),
                 options.out / f"recovery-{file(setting.name)}.png",
             )
         lines.append(summary(rows))
@@ -188,8 +188,8 @@ def main(options: Options) -> None:
         "median of best",
         "rank correlation",
     ]
-    say_table(head, lines, f"GIN, {options.datasets} datasets x {options.seeds} seeds")
-    say(f"Figures and scores.csv are in {options.out}.")
+    print_table(head, lines, f"GIN, {options.datasets} datasets x {options.seeds} seeds")
+    print_text(f"Figures and scores.csv are in {options.out}.")
 
 
 if __name__ == "__main__":

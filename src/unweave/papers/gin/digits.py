@@ -21,14 +21,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from unweave.cli.terminal import launch, say
+from unweave.cli.terminal import launch, print_text
 from unweave.datasets import EMNIST, MNIST
 from unweave.experiments.runner import fit_once
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.papers.verdicts import Claim, Findings, Number, drawn
-from unweave.report.figures.curves import curves
-from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
-from unweave.report.figures.style import save
+from unweave.report.figures.curves import draw_loss_curves
+from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
+from unweave.report.figures.style import save_figure
 from unweave.utils.storage import read_json, write_json
 
 EXTRA = 2  # variables behind the knee that are drawn too, and more where the papers show more
@@ -72,26 +72,26 @@ def bits(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
 
 def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     """Those of both papers."""
-    save(spectra(model, x[:5_000]), out / "spectrum.png")
-    save(curves({model.name: model.history}), out / "curves.png")
-    rows = None if isinstance(model, GIN) else centers(model, x[:5_000], u[:5_000])
+    save_figure(draw_spectra(model, x[:5_000]), out / "spectrum.png")
+    save_figure(draw_loss_curves({model.name: model.history}), out / "curves.png")
+    rows = None if isinstance(model, GIN) else class_centers(model, x[:5_000], u[:5_000])
     shown = max(high for _, high in SHOWN["labels" if isinstance(model, GIN) else "self-supervised"].values())
-    for j in range(min(max(model.n_informative_ + EXTRA, shown), MOST_VARIABLES)):
-        save(variable(model, j, rows), out / f"variable-{j + 1:02}.png")
+    for j in range(min(max(model.n_informative_ + EXTRA, shown), MAX_VARIABLES)):
+        save_figure(draw_variable(model, j, rows), out / f"variable-{j + 1:02}.png")
     if isinstance(model, GIN):
-        save(styles(model), out / "samples-full.png")
-        save(styles(model, temperature=0.8, informative=True), out / "samples-reduced.png")
+        save_figure(draw_samples(model), out / "samples-full.png")
+        save_figure(draw_samples(model, temperature=0.8, informative=True), out / "samples-reduced.png")
         transfers(model, x[:10], u[:10], out)
 
 
 def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     """Ten digits in the styles that they have, as every class."""
-    from unweave.report.figures.traversal import grid
+    from unweave.report.figures.traversal import draw_grid
 
     every = [model.transfer(x, k, from_label=u, informative=True) for k in model.names_]
     rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)
-    save(
-        grid([(f"digit {i + 1}", np.clip(r, 0, 1)) for i, r in enumerate(rows)], "observed, then as each class"),
+    save_figure(
+        draw_grid([(f"digit {i + 1}", np.clip(r, 0, 1)) for i, r in enumerate(rows)], "observed, then as each class"),
         out / "transfer.png",
     )
 
@@ -152,9 +152,9 @@ def main(options: Options) -> None:
         numbers["bits per dimension"] = bits(model, images, labels)
     write_json(out / "numbers.json", numbers)
     for name in ("steps", "seconds", "informative", "confidence", "bits per dimension"):
-        say(f"{name}: {numbers.get(name, '-')}")
-    say("\n".join(model.diagnosis_))
-    say(f"Figures and numbers.json are in {out}.")
+        print_text(f"{name}: {numbers.get(name, '-')}")
+    print_text("\n".join(model.diagnosis_))
+    print_text(f"Figures and numbers.json are in {out}.")
 
 
 if __name__ == "__main__":

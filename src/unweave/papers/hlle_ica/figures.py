@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from torch import Generator
 
 from unweave import catalog
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import ContinuousSprites, Faces, FlatSheet, Slice, SquaresXC, SquaresXY
 from unweave.experiments.run import Evaluated, Run, read_run
@@ -36,8 +36,8 @@ from unweave.methods.base import Method
 from unweave.metrics import local_isometry, mcc
 from unweave.metrics.local_isometry import near_pairs
 from unweave.papers.verdicts import CLOSE, Claim, Findings, drawn
-from unweave.report.figures.style import panels, save
-from unweave.report.figures.traversal import between, grid
+from unweave.report.figures.style import make_panels, save_figure
+from unweave.report.figures.traversal import draw_grid, interpolate
 from unweave.utils.errors import InputError
 
 METHODS = ("hessian-ica", "tangent-ica", "laplacian-ica", "linear-ica", "pca")
@@ -166,7 +166,7 @@ def unmixed(done: Evaluated, data: Dataset) -> Evaluated:
 def maps(done: Evaluated, title: str) -> Figure:
     """Figures 1 and 5: each code as a color over the two true factors; contours along the axes mean disentangled."""
     d = done.codes.shape[1]
-    figure, axes = panels(d + 1)
+    figure, axes = make_panels(d + 1)
     codes, truth = matched(done)
     for j, axis in enumerate(axes[:d]):
         axis.scatter(truth[:, 0], truth[:, 1], c=codes[:, j], s=4, cmap="jet", linewidths=0, rasterized=True)
@@ -197,7 +197,7 @@ def before_and_after(points: int) -> Figure:
     method = HessianICA(latent_dim=2).fit(data)
     z = data.sources.numpy()
     colors = np.column_stack([(z - z.min(0)) / np.ptp(z, axis=0), np.full(points, 0.5)])
-    figure, axes = panels(2)
+    figure, axes = make_panels(2)
     for axis, codes, title in ((axes[0], method.embedding_, "HLLE"), (axes[1], method.codes_, "HLLE + ICA")):
         axis.scatter(codes[:, 0], codes[:, 1], c=colors, s=5, linewidths=0, rasterized=True)
         axis.set_title(f"{title}: MCC {mcc(data.sources, codes):.3f}")
@@ -208,7 +208,7 @@ def before_and_after(points: int) -> Figure:
 def boxes(scores: pd.DataFrame) -> Figure:
     """Figure 6: MCC over all manifolds, a box per method."""
     names = [name for name in (*METHODS, *NETWORKS, *WITH_ICA) if name in set(scores["method"])]
-    figure, (axis,) = panels(1, width=1.5 + 1.1 * len(names), height=3.2)
+    figure, (axis,) = make_panels(1, width=1.5 + 1.1 * len(names), height=3.2)
     values = [scores.loc[scores["method"] == name, "mcc"].dropna().to_numpy() for name in names]
     labels = [f"{name.replace('-', '-' + chr(10), 1)}\n(n = {len(v)})" for name, v in zip(names, values, strict=True)]
     axis.boxplot(values, tick_labels=labels, whis=(0, 100))
@@ -222,8 +222,8 @@ def interpolations(data: Dataset, methods: dict[str, Method]) -> Figure:
     x, c = data.load().collect(3_000, Generator().manual_seed(0))
     far = c[:, 0] - c[:, 0].mean() + (c[:, 1] - c[:, 1].mean()) * c[:, 0].std() / c[:, 1].std()
     ends = x[[int(far.argmin()), int(far.argmax())]].numpy()  # opposite corners of the two factors
-    return grid(
-        [(name, between(method, *ends)) for name, method in methods.items()], "ends observed, decoded in between"
+    return draw_grid(
+        [(name, interpolate(method, *ends)) for name, method in methods.items()], "ends observed, decoded in between"
     )
 
 
@@ -240,13 +240,13 @@ def around(data: Dataset, methods: dict[str, Method], steps: int = 5) -> dict[st
             line = np.repeat(z[[middle]], steps, 0)
             line[:, 0], line[:, 1] = np.linspace(low[0], high[0], steps), b
             rows.append((f"{b:.1f}", method.inverse_transform(line)))
-        figures[name] = grid(rows, f"{name}: code 1 across, code 2 down")
+        figures[name] = draw_grid(rows, f"{name}: code 1 across, code 2 down")
     return figures
 
 
 def sensitivity(points: int) -> Figure:
     """What k, the number of points and the range of a factor do."""
-    figure, axes = panels(3, width=3.4)
+    figure, axes = make_panels(3, width=3.4)
     data = SquaresXY(points=points).load()
     ks = [8, 10, 13, 17, 22, 29, 37, 48]
     found = [HessianICA(latent_dim=2, n_neighbors=k).fit(data) for k in ks]
@@ -341,22 +341,22 @@ def main(options: Options) -> None:
         shown = next((m for m, _ in first if m == "faces-01"), "squares-xc")
         for (manifold, name), done in first.items():
             if manifold == shown:
-                save(maps(done, name), options.out / f"figure-5-{name}.png")
+                save_figure(maps(done, name), options.out / f"figure-5-{name}.png")
         kept = [pd.read_csv(path) for path in sorted(options.out.glob("scores-*.csv"))]
-        save(boxes(pd.concat(kept)), options.out / "figure-6.png")
+        save_figure(boxes(pd.concat(kept)), options.out / "figure-6.png")
         if options.part == "spectral":
-            save(maps(first[shown, "hessian-ica"], "hessian-ica"), options.out / "figure-1.png")
+            save_figure(maps(first[shown, "hessian-ica"], "hessian-ica"), options.out / "figure-1.png")
             notify("figure 3")
-            save(before_and_after(points), options.out / "figure-3.png")
+            save_figure(before_and_after(points), options.out / "figure-3.png")
             notify("sensitivity")
-            save(sensitivity(points), options.out / "sensitivity.png")
+            save_figure(sensitivity(points), options.out / "sensitivity.png")
         else:
             notify("figures 7 and 8")
             data = Faces() if shown == "faces-01" else replace(SquaresXC(), points=points)
             able = {name: catalog.load(first[shown, name].folder) for name in NETWORKS if (shown, name) in first}
-            save(interpolations(data, able), options.out / "figure-8.png")
+            save_figure(interpolations(data, able), options.out / "figure-8.png")
             for name, figure in around(data, able).items():
-                save(figure, options.out / f"figure-7-{name}.png")
+                save_figure(figure, options.out / f"figure-7-{name}.png")
     wide = scores.pivot_table(index="manifold", columns="method", values="mcc", aggfunc="mean")
     wide = wide[[name for name in (*METHODS, *NETWORKS, *WITH_ICA) if name in wide]]
     lines = [
@@ -364,8 +364,8 @@ def main(options: Options) -> None:
         for m, row in zip(wide.index, wide.to_numpy(), strict=True)
     ]
     lines.append(["median", *(f"{v:.3f}" for v in wide.median())])
-    say_table(["manifold", *wide.columns], lines, f"MCC, mean of {scores['seed'].nunique()} seeds")
-    say(f"Figures and scores are in {options.out}.")
+    print_table(["manifold", *wide.columns], lines, f"MCC, mean of {scores['seed'].nunique()} seeds")
+    print_text(f"Figures and scores are in {options.out}.")
 
 
 if __name__ == "__main__":

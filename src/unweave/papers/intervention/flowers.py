@@ -20,15 +20,15 @@ import pandas as pd
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from unweave.cli.terminal import launch, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text
 from unweave.data.core import Table
 from unweave.datasets import Flowers102
 from unweave.experiments.runner import fit_once
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.methods.neural import Neural
 from unweave.papers.verdicts import Findings, drawn
-from unweave.report.figures.style import save
-from unweave.report.figures.traversal import grid, reconstructions
+from unweave.report.figures.style import save_figure
+from unweave.report.figures.traversal import draw_grid, draw_reconstructions
 
 NEAREST = 3
 STEPS = {"full": 2_500, "small": 100}  # of the stored figures, and to see it run
@@ -104,7 +104,7 @@ def main(options: Options) -> None:
     queries = np.random.default_rng(options.seed).permutation(len(x))[: options.queries]
     lines = []
     for name, made in methods(options).items():
-        say(f"{name}: {made.steps:,} steps")
+        print_text(f"{name}: {made.steps:,} steps")
         method = fit_once(made, data, out / f"model-{name.lower()}")
         z = method.transform(x)
         groups = method.groups()
@@ -117,14 +117,14 @@ def main(options: Options) -> None:
         ]
         heads = ["query", *(f"Z_{k + 1}" for k in range(len(groups)) for _ in range(NEAREST))]
         title = f"{name}: the query, then {NEAREST} nearest by each of {len(groups)} features"
-        save(grid(rows, title, heads), out / f"figure-5-{name.lower()}.png")
-        save(reconstructions(method, x[queries]), out / f"reconstructions-{name.lower()}.png")
+        save_figure(draw_grid(rows, title, heads), out / f"figure-5-{name.lower()}.png")
+        save_figure(draw_reconstructions(method, x[queries]), out / f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
     lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
     head = ["method", "feature", "neighbors of the same kind", "shared with another feature"]
     pd.DataFrame(lines, columns=head).to_csv(out / "scores.csv", index=False)
-    say_table(head, lines, f"{len(x):,} photographs")
-    say(f"Figures are in {out}.")
+    print_table(head, lines, f"{len(x):,} photographs")
+    print_text(f"Figures are in {out}.")
 
 
 if __name__ == "__main__":

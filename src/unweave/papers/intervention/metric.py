@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Resampled
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute, nothing_done
@@ -28,8 +28,8 @@ from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap
 from unweave.papers.intervention.tables import DEPTHS, translated
 from unweave.papers.verdicts import Claim, Findings, drawn, kept
-from unweave.report.figures.matrices import cells
-from unweave.report.figures.style import panels, save
+from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.style import make_panels, save_figure
 
 STEPS = {"full": 8_000, "small": 150}  # of the stored runs, and to see it run
 DCI = ("dci[rf]", "dci[trees]")  # the paper's, by the forests of its Appendix D, and the catalog's
@@ -120,12 +120,12 @@ def like_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
 
 def figure_3(rank: pd.DataFrame, title: str, out: Path) -> None:
     """Every score with every other."""
-    figure, (axis,) = panels(1, width=8, height=5.5)
-    cells(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
+    figure, (axis,) = make_panels(1, width=8, height=5.5)
+    draw_matrix(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
     axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
     axis.set_xlabel("")
     axis.set_title(title)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def main(options: Options) -> None:
@@ -148,11 +148,11 @@ def main(options: Options) -> None:
     rank = table.corr("spearman")
     figure_3(rank, f"{options.data}: Spearman correlation over {len(table)} FactorVAE runs", out / "figure-3.png")
     lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
-    say_table(["", *rank.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
+    print_table(["", *rank.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
     for name in (str(name) for name in table if str(name).startswith("translation")):
         value, low, high = like_dci(rows, name)
-        say(f"{name} and DCI: {value:.2f}, 95 % interval from {low:.2f} to {high:.2f} (runs resampled)")
-    say(f"The figure and scores.csv are in {out}.")
+        print_text(f"{name} and DCI: {value:.2f}, 95 % interval from {low:.2f} to {high:.2f} (runs resampled)")
+    print_text(f"The figure and scores.csv are in {out}.")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import torch
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Resampled
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.runner import EVALUATED, EVALUATION_SEED
@@ -38,9 +38,9 @@ from unweave.metrics.contract import plus_minus
 from unweave.metrics.explain import explain
 from unweave.metrics.translation import Translation
 from unweave.papers.verdicts import Claim, Findings, Number, ahead, contestants, drawn, kept
-from unweave.report.figures.matrices import matrices
-from unweave.report.figures.style import save
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.matrices import draw_matrices
+from unweave.report.figures.style import save_figure
+from unweave.report.figures.traversal import draw_grid
 from unweave.utils.errors import InputError
 
 OURS = "intervention"
@@ -227,7 +227,7 @@ def figure_4(folder: Path, options: Options, out: Path, name: str) -> None:
     """How important each code is for each factor, and traversals from its 10 % to its 90 % quantile."""
     done, method = read_run(folder), load(folder)
     names = [f.name for f in done.factors]
-    save(matrices(explain(done.truth, done.codes, names=names)), out / f"figure-4-{name}-importance.png")
+    save_figure(draw_matrices(explain(done.truth, done.codes, names=names)), out / f"figure-4-{name}-importance.png")
     test = data(options, "correlated")
     x = test.judged(test.load()).collect(EVALUATED, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
     z = done.codes
@@ -238,8 +238,9 @@ def figure_4(folder: Path, options: Options, out: Path, name: str) -> None:
         low, high = np.quantile(z[:, j], [0.1, 0.9])
         line[:, j] = np.linspace(low, high, 8)
         lines.append((f"code {j + 1}", np.concatenate([x[:1], method.inverse_transform(line)])))
-    save(
-        grid(lines, f"{name}: observed, then one code from its 10 % to its 90 % quantile"), out / f"figure-4-{name}.png"
+    save_figure(
+        draw_grid(lines, f"{name}: observed, then one code from its 10 % to its 90 % quantile"),
+        out / f"figure-4-{name}.png",
     )
 
 
@@ -355,12 +356,14 @@ def main(options: Options) -> None:
     lost = losses(rows, "sap" if options.table == "cmnist" else "dci")
     head = ["method", "factors", "runs", "DCI (paper)", "SAP (paper)", "IRS (paper)", *EXTRA]
     steps = next(iter(methods(options, 0).values())).steps
-    say_table(
+    print_table(
         head, lines_of(rows, options), f"{data(options, 'test').title()}; {steps:,} steps; mean and 95 % interval"
     )
     if lost:
-        say("Lost from independent to correlated factors: " + ", ".join(f"{name} {v:.3f}" for name, v in lost.items()))
-    say(f"Figures and scores.csv are in {out}.")
+        print_text(
+            "Lost from independent to correlated factors: " + ", ".join(f"{name} {v:.3f}" for name, v in lost.items())
+        )
+    print_text(f"Figures and scores.csv are in {out}.")
 
 
 if __name__ == "__main__":

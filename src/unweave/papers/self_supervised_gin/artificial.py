@@ -18,15 +18,15 @@ import numpy as np
 import pandas as pd
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import GaussianMixture
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import SelfSupervisedGIN
 from unweave.metrics.mcc import correlations
 from unweave.papers.verdicts import Claim, Findings, drawn
-from unweave.report.figures.flows import recovery
-from unweave.report.figures.style import save
+from unweave.report.figures.flows import draw_recovery
+from unweave.report.figures.style import save_figure
 from unweave.utils.errors import InputError
 
 FOUND = 0.95  # MCC from which on a trial has found both sources
@@ -108,12 +108,12 @@ def main(options: Options) -> None:
             data = GaussianMixture(points=options.points, seed=int(row["trial"])).load()
             method = load(options.out / "runs" / row["key"])
             place = str(called).replace(",", "").replace(" ", "-").replace(".", "")
-            save(recovery(method, data), options.out / f"{place}-{which}.png")
+            save_figure(draw_recovery(method, data), options.out / f"{place}-{which}.png")
         cells = [f"{group[c].mean():.3f} +- {group[c].std(ddof=0):.3f}" for c in ("z1", "z2", "mcc")]
         lines.append([str(called), *cells, f"{group['mcc'].min():.3f}", f"{(group['mcc'] > FOUND).mean():.1f}"])
     head = ["augmented", "|r| of z1", "|r| of z2", "MCC", "worst MCC", f"MCC > {FOUND}"]
-    say_table(head, lines, f"Self-supervised GIN, {options.trials} trials: mean +- deviation")
-    say(f"Figures and scores.csv are in {options.out}.")
+    print_table(head, lines, f"Self-supervised GIN, {options.trials} trials: mean +- deviation")
+    print_text(f"Figures and scores.csv are in {options.out}.")
 
 
 if __name__ == "__main__":

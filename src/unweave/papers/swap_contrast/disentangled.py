@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
 from unweave.experiments.run import Run
@@ -165,8 +165,8 @@ def main(options: Options) -> None:
     rows = kept(rows, out / "scores.csv", ["name", "seed"])
     head = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
     steps = next(iter(methods(options, 0).values())).steps
-    say_table(head, lines_of(rows, options), f"{data.title()}; {steps:,} steps; mean and 95 % interval")
-    say(f"scores.csv is in {out}.")
+    print_table(head, lines_of(rows, options), f"{data.title()}; {steps:,} steps; mean and 95 % interval")
+    print_text(f"scores.csv is in {out}.")
 
 
 if __name__ == "__main__":

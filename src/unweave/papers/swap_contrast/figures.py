@@ -20,7 +20,7 @@ import torch
 from sklearn.manifold import TSNE
 from torch import Generator
 
-from unweave.cli.terminal import launch, say
+from unweave.cli.terminal import launch, print_text
 from unweave.data.core import FactorData
 from unweave.data.supervision import pairs
 from unweave.datasets import Unseen
@@ -28,9 +28,9 @@ from unweave.experiments.runner import fit_once
 from unweave.methods import SwapContrast
 from unweave.nn.functional import Normal
 from unweave.papers.verdicts import Findings, drawn
-from unweave.report.figures.matrices import cells
-from unweave.report.figures.style import panels, save
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.style import make_panels, save_figure
+from unweave.report.figures.traversal import draw_grid
 
 STEPS = {"full": 6_000, "small": 600}  # of the stored figures, and to see it run
 SHOWN = 10  # digits of a line in Figure 8
@@ -57,7 +57,7 @@ def trained(data: Unseen, options: Options) -> SwapContrast:
     small = options.scale == "small"
     steps = options.steps or STEPS[options.scale]
     widths = (16, 32, 32) if small else (32, 64, 128)
-    say(f"{data.title()}: {steps:,} steps")
+    print_text(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
     return fit_once(method, data.load(), options.out / f"model-{data.of}{suffix(options)}")
 
@@ -73,7 +73,7 @@ def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path
         TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], unknown)
     ]
     turns = {k: f"{v:+g} degrees" for k, v in enumerate(data.factors[data.column("angle")].values)}
-    figure, axes = panels(4, width=5, height=4.6, across=2)
+    figure, axes = make_panels(4, width=5, height=4.6, across=2)
     for i, (name, called) in enumerate({"angle": turns, "label": {k: str(k) for k in range(10)}}.items()):
         level = draw.c[:, data.column(name)].numpy().astype(int)
         there = np.unique(level)
@@ -83,7 +83,7 @@ def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path
                 axis.scatter(xy[level == k, 0], xy[level == k, 1], s=4, label=called[k], color=shades(j))
             axis.set(title=f"{part}, colored by {'digit' if name == 'label' else name}", xticks=[], yticks=[])
         axes[2 * i + 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=3, frameon=False)
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def moved(method: SwapContrast, data: FactorData, options: Options) -> tuple[list[str], np.ndarray]:
@@ -99,13 +99,13 @@ def moved(method: SwapContrast, data: FactorData, options: Options) -> tuple[lis
 def heat_map(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
     """Figures 6 and 7."""
     names, change = moved(method, data, options)
-    figure, (axis,) = panels(1, width=15, height=0.5 * len(names) + 1.4)
-    cells(axis, change, names, most=max(1.0, float(change.max())))
+    figure, (axis,) = make_panels(1, width=15, height=0.5 * len(names) + 1.4)
+    draw_matrix(axis, change, names, most=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)
     title = "how far a code moves when one factor changes, as a share of its standard deviation"
     axis.set(title=title, xlabel="p: codes that predict; n: codes of nuisances")
-    save(figure, out)
+    save_figure(figure, out)
 
 
 def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:
@@ -129,7 +129,7 @@ def figure_8(method: SwapContrast, data: FactorData, options: Options, out: Path
         (name, v.numpy() if v.shape == x.shape else method.inverse_transform(v.numpy())) for name, v in shown.items()
     ]
     title = "exchanged: z_p, and of z_n all but the code that\ndiffers most, from the pair; to be as reconstructed"
-    save(grid(rows, title), out)
+    save_figure(draw_grid(rows, title), out)
 
 
 def suffix(options: Options) -> str:
@@ -155,7 +155,7 @@ def main(options: Options) -> None:
             figure_8(method, data, options, options.out / f"figure-8{end}")
         else:
             figure_5(method, data, options, options.out / f"figure-5{end}")
-    say(f"Figures are in {options.out}.")
+    print_text(f"Figures are in {options.out}.")
 
 
 if __name__ == "__main__":

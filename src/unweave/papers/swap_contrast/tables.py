@@ -33,7 +33,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, progress, say, say_table
+from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.core import Factor, in_parts
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
@@ -344,8 +344,8 @@ def main(options: Options) -> None:
     head = ["method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class"]
     head += ["probe (chance)", "explained"]
     steps = next(iter(methods(options, 0).values())).steps
-    say_table(head, lines_of(rows, options), f"{replace(data, part='test').title()}; {steps:,} steps")
-    say(f"scores.csv is in {out}.")
+    print_table(head, lines_of(rows, options), f"{replace(data, part='test').title()}; {steps:,} steps")
+    print_text(f"scores.csv is in {out}.")
 
 
 if __name__ == "__main__":

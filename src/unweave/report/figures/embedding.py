@@ -10,21 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.data.core import Factor
-from unweave.report.figures.style import panels
+from unweave.report.figures.style import make_panels
 
 MOST_POINTS = 4_000
 MOST_FACTORS = 4
 
 
-def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure:
+def draw_embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure:
     """codes (n, d) and truth (n, k): two codes that vary, one panel per factor; with one code, against the factor."""
     if len(codes) > MOST_POINTS:
         chosen = np.random.default_rng(0).choice(len(codes), MOST_POINTS, replace=False)
         codes, truth = codes[chosen], truth[chosen]
     several = codes.shape[1] > 1
-    first, second = two_alive(codes) if several else (0, 0)
+    first, second = pick_active_codes(codes) if several else (0, 0)
     shown = [j for j, f in enumerate(factors) if not f.noise][:MOST_FACTORS]
-    figure, axes = panels(max(1, len(shown)))
+    figure, axes = make_panels(max(1, len(shown)))
     for axis, j in zip(axes, shown if shown else (None,), strict=True):
         y = codes[:, second] if several else np.zeros(len(codes)) if j is None else truth[:, j]
         axis.set_xlabel(f"code {first + 1}")
@@ -40,7 +40,7 @@ def embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -
     return figure
 
 
-def two_alive(codes: np.ndarray) -> tuple[int, int]:
+def pick_active_codes(codes: np.ndarray) -> tuple[int, int]:
     """The first two of codes (n, d) that vary at least a quarter as much as the most; else the two that vary most."""
     spread = codes.std(0)
     alive = np.flatnonzero(spread >= spread.max() / 4)

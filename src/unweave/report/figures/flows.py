@@ -15,17 +15,17 @@ from torch import Generator
 
 from unweave.data.core import FactorData
 from unweave.metrics.mcc import correlations
-from unweave.report.figures.style import panels
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.style import make_panels
+from unweave.report.figures.traversal import draw_grid
 from unweave.utils.errors import InputError
 
 SHOWN = 4_000  # points of a scatter plot
 RANGE = 2.0  # deviations to both sides that a variable runs through
 STEPS = 9  # images in a row
-MOST_VARIABLES = 24  # that are drawn one by one
+MAX_VARIABLES = 24  # that are drawn one by one
 
 
-def recovery(method: Any, data: FactorData) -> Figure:
+def draw_recovery(method: Any, data: FactorData) -> Figure:
     """GIN, Figure 2: two sources, the data along two axes, the codes that match the sources, the spectrum."""
     expected = [j for j, f in enumerate(data.factors) if f.size is None and not f.noise][:2]
     classes = next((j for j, f in enumerate(data.factors) if f.size is not None), None)
@@ -41,7 +41,7 @@ def recovery(method: Any, data: FactorData) -> Figure:
     order = linear_sum_assignment(-np.abs(r))[1]
     codes = y[:, order] * np.sign(r[np.arange(2), order])
     score = float(np.abs(r[np.arange(2), order]).mean())
-    figure, axes = panels(4)
+    figure, axes = make_panels(4)
     names = [data.factors[j].name for j in expected]
     _scatter(axes[0], truth, colors, "ground truth", names)
     _scatter(
@@ -56,9 +56,9 @@ def recovery(method: Any, data: FactorData) -> Figure:
     return figure
 
 
-def spectra(method: Any, X: np.ndarray) -> Figure:
+def draw_spectra(method: Any, X: np.ndarray) -> Figure:
     """GIN, Figure 3: the sorted deviations, all and those around the knee, and those of PCA beside them."""
-    figure, axes = panels(3, width=3.4)
+    figure, axes = make_panels(3, width=3.4)
     n = method.n_informative_
     _spectrum(axes[0], method)
     _spectrum(axes[1], method, most=min(len(method.spectrum_), max(3 * n, 10)))
@@ -88,7 +88,7 @@ def _scatter(axis: Axes, points: np.ndarray, colors: Any, title: str, names: lis
     axis.set_ylabel(names[1])
 
 
-def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]] | None = None) -> Figure:
+def draw_variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]] | None = None) -> Figure:
     """GIN, Figures 10 to 15: variable j, the j-th most important, runs from -2 to +2 deviations, a class in each row.
 
     The others stay at the means of the class. The last column shows the area that it changes: the absolute difference
@@ -111,10 +111,10 @@ def variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]]
     largest = max(float(change.max()) for _, _, change in pictures)
     shown = [(name, np.concatenate([images, _heat(change / max(largest, 1e-6))])) for name, images, change in pictures]
     title = f"variable {j + 1}: -{RANGE:g} to +{RANGE:g} deviations, and where it changes the image"
-    return grid(shown, title)
+    return draw_grid(shown, title)
 
 
-def centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def class_centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """For every label the mean of the outputs of its observations, and the deviation of all, for `variable`."""
     x = np.asarray(X, np.float32) / (255 if np.asarray(X).dtype == np.uint8 else 1)
     y = method.outputs(torch.from_numpy(x)).numpy()
@@ -123,12 +123,14 @@ def centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[n
 
 def _classes(method: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if not hasattr(method, "means_"):
-        raise InputError(f"{type(method).__name__} knows no classes: say `rows`, see `figures.flows.centers`")
+        raise InputError(f"{type(method).__name__} knows no classes: say `rows`, see `figures.flows.class_centers`")
     both = zip(method.means_.numpy(), method.deviations_.numpy(), strict=True)
     return dict(zip(method.names_, both, strict=True))
 
 
-def styles(method: Any, *, rows: int = 8, temperature: float = 1.0, informative: bool = False, seed: int = 0) -> Figure:
+def draw_samples(
+    method: Any, *, rows: int = 8, temperature: float = 1.0, informative: bool = False, seed: int = 0
+) -> Figure:
     """GIN, Figure 9: a class in each column; each row has one style, the same whitened variables."""
     if len(method.shape_) not in (2, 3):
         raise InputError(f"observations of shape {method.shape_}: only images can be shown")
@@ -137,7 +139,7 @@ def styles(method: Any, *, rows: int = 8, temperature: float = 1.0, informative:
     ]
     images = _colored(np.stack(each, 1).reshape(-1, *method.shape_)).reshape(rows, len(each), 3, *method.shape_[-2:])
     kind = f"the {method.n_informative_} informative variables" if informative else "all variables"
-    return grid([(f"style {i + 1}", row) for i, row in enumerate(images)], f"{kind}, temperature {temperature:g}")
+    return draw_grid([(f"style {i + 1}", row) for i, row in enumerate(images)], f"{kind}, temperature {temperature:g}")
 
 
 def _colored(images: np.ndarray) -> np.ndarray:

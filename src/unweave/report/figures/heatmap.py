@@ -9,17 +9,17 @@ from matplotlib.figure import Figure
 
 from unweave.data.core import Factor
 from unweave.metrics.mcc import correlations
-from unweave.report.figures.matrices import cells
-from unweave.report.figures.style import panels
+from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.style import make_panels
 
 
-def heatmap(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure | None:
+def draw_correlations(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure | None:
     """|Pearson correlation| of every factor with every code; None where no factor has an order to correlate with."""
     rows = [j for j, f in enumerate(factors) if f.kind != "nominal" and not f.noise and np.ptp(truth[:, j]) > 0]
     if not rows:
         return None
     r = np.abs(correlations(truth[:, rows], codes))  # (k, d)
-    figure, (axis,) = panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
-    cells(axis, r, [factors[j].name for j in rows])
+    figure, (axis,) = make_panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
+    draw_matrix(axis, r, [factors[j].name for j in rows])
     axis.set_title("|correlation|")
     return figure

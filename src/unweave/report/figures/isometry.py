@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from unweave.report.figures.style import panels
+from unweave.report.figures.style import make_panels
 
 
-def isometry(pairs: np.ndarray, score: float | None = None) -> Figure:
+def draw_isometry(pairs: np.ndarray, score: float | None = None) -> Figure:
     """pairs (m, 2): the distance in the data, the distance in the rescaled codes."""
-    figure, (axis,) = panels(1)
+    figure, (axis,) = make_panels(1)
     axis.scatter(pairs[:, 0], pairs[:, 1], s=3, alpha=0.4, linewidths=0, color="tab:blue", rasterized=True)
     top = float(pairs[:, 0].max()) * 1.05
     axis.plot([0, top], [0, top], color="0.3", linewidth=1)

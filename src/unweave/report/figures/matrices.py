@@ -7,22 +7,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.metrics.explain import Explanation
-from unweave.report.figures.style import panels
+from unweave.report.figures.style import make_panels
 
 
-def matrices(found: Explanation) -> Figure:
+def draw_matrices(found: Explanation) -> Figure:
     """Two panels, factors down and codes across; one dark cell in each row and column means disentangled."""
     k, d = found.told.shape
     longest = max(len(name) for name in found.names)
-    figure, axes = panels(2, width=1.6 + 0.09 * longest + 0.55 * max(3, d), height=1.3 + 0.5 * max(2, k))
-    cells(axes[0], found.told, found.names)
+    figure, axes = make_panels(2, width=1.6 + 0.09 * longest + 0.55 * max(3, d), height=1.3 + 0.5 * max(2, k))
+    draw_matrix(axes[0], found.told, found.names)
     axes[0].set_title("information: share of the factor's entropy")
-    cells(axes[1], found.importance, found.names)
+    draw_matrix(axes[1], found.importance, found.names)
     axes[1].set_title("importance for predicting the factor")
     return figure
 
 
-def cells(
+def draw_matrix(
     axis: Axes, values: np.ndarray, names: list[str], *, least: float = 0.0, most: float = 1.0, palette: str = "Blues"
 ) -> None:
     """A matrix between `least` and `most` as shades, with its numbers where they have room."""

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
-from unweave.report.figures.style import panels
+from unweave.report.figures.style import make_panels
 from unweave.utils.errors import InputError
 
 ACROSS = 12  # images in a row
 MOST_FACTORS = 8
 
 
-def sheet(data: FactorData, title: str, rng: Generator) -> Figure:
+def draw_sheet(data: FactorData, title: str, rng: Generator) -> Figure:
     """Two rows of random observations, then a row per factor, where the data can be rendered with the others fixed."""
     if len(data.shape) not in (2, 3):
         raise InputError(f"{title} has observations of shape {data.shape}: only images can be shown on a sheet")
@@ -25,8 +25,8 @@ def sheet(data: FactorData, title: str, rng: Generator) -> Figure:
         images = _varied(data, start, j, rng)
         if images is not None and not factor.noise:
             rows.append((factor.name, images))
-    figure, axes = panels(1, width=ACROSS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
-    picture = np.concatenate([strip(images) for _, images in rows], 0)
+    figure, axes = make_panels(1, width=ACROSS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
+    picture = np.concatenate([join_images(images) for _, images in rows], 0)
     axes[0].imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     size = picture.shape[0] / len(rows)
     axes[0].set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows])
@@ -54,7 +54,7 @@ def _varied(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor |
     return data.render(points)
 
 
-def strip(images: Tensor) -> np.ndarray:
+def join_images(images: Tensor) -> np.ndarray:
     """Images side by side with a thin gap, (n, channels, h, w) or (n, h, w) -> (h, n w, 3)."""
     x = images.detach().float().cpu().clamp(0, 1)
     x = x[:, None] if x.ndim == 3 else x

@@ -23,11 +23,11 @@ RC: Any = {
 }
 
 
-def panels(
+def make_panels(
     count: int, *, width: float = 2.95, height: float = 2.8, across: int | None = None, beside: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
     """Panels of equal size in a row, or in several of at most `across`; `beside`: room for names at the left."""
-    columns = columns_of(count, across)
+    columns = count_columns(count, across)
     lines = -(-count // columns)
     with mpl.rc_context(RC):
         figure = Figure(figsize=(beside + width * columns, height * lines), layout="constrained")
@@ -39,25 +39,25 @@ def panels(
     return figure, axes[:count]
 
 
-def columns_of(count: int, across: int | None) -> int:
+def count_columns(count: int, across: int | None) -> int:
     """How many panels stand in a row, so that rows are about equally long."""
     lines = -(-count // (across or count))
     return -(-count // lines)
 
 
-def beside(axis: Axes) -> None:
+def add_legend(axis: Axes) -> None:
     """The names of the lines, at the right of the panel."""
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
-def save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Into a file, by its ending, which is there whole or not at all; the same figure is the same file."""
     no_date: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
     with mpl.rc_context(RC), whole_file(path) as file:
         figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=150, metadata=no_date)
 
 
-def data_uri(figure: Figure) -> str:
+def to_data_uri(figure: Figure) -> str:
     """The figure as an SVG inside a `data:` address, so that a page needs no other file."""
     buffer = io.BytesIO()
     no_date: dict[str, Any] = {"Date": None}
