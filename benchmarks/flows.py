@@ -45,7 +45,7 @@ def packed(pack: list[GIN], data: Table, **how: Any) -> float:
     """Model-steps per second, the median over chunks after the first."""
     times = [time.perf_counter()]
     for method in pack:
-        method.get_ready(data)
+        method.validate_settings(data)
 
     def report(progress: Any) -> None:
         if torch.cuda.is_available():

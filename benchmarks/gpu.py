@@ -49,8 +49,8 @@ from unweave.methods.spectral.local import grams, hessian_operator, tangents
 from unweave.methods.spectral.neighbors import neighbors
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import CHUNK, seeded, train
-from unweave.training.pack import Part
-from unweave.training.strategies import Engine, choose, precise
+from unweave.training.pack import LaneGroup
+from unweave.training.strategies import StepRunner, choose, precise
 from unweave.utils.errors import InputError, first_line
 
 WIDE = ("BetaVAE, conv", "GIN, artificial")
@@ -157,19 +157,21 @@ def the_device(*, alone: bool) -> Iterator[None]:
 def ready(pack: list[Any], data: FactorData) -> list[Any]:
     """Prepared methods and their networks on the device."""
     for method in pack:
-        method.get_ready(data)
+        method.validate_settings(data)
         method.prepare(data)
-    return [seeded(method).to(pack[0].found_device()) for method in pack]
+    return [seeded(method).to(pack[0].resolve_device()) for method in pack]
 
 
 def eager(method: Any, data: FactorData) -> Callable[[int], None]:
     """The loop that anybody would write for this loss, on one model."""
     (net,) = ready([method], data)
-    part = Part([method], [net], data, stacked=False)
-    groups = {prefix: [p for k, p in net.named_parameters() if k.startswith(prefix)] for prefix in method.rates()}
+    part = LaneGroup([method], [net], data, stacked=False)
+    groups = {prefix: [p for k, p in net.named_parameters() if k.startswith(prefix)] for prefix in method.optimizers()}
     taken = {id(p) for prefix, ps in groups.items() if prefix for p in ps}
     groups[""] = [p for p in groups.get("", []) if id(p) not in taken]
-    optimizer = torch.optim.Adam([{"params": ps, "lr": float(method.rates()[k].lr)} for k, ps in groups.items() if ps])
+    optimizer = torch.optim.Adam(
+        [{"params": ps, "lr": float(method.optimizers()[k].lr)} for k, ps in groups.items() if ps]
+    )
 
     def run(steps: int) -> None:
         for _ in range(steps):
@@ -202,7 +204,7 @@ def channels_last(p: Tensor) -> Tensor:
     return p.clone(memory_format=torch.channels_last if p.ndim == 4 else torch.contiguous_format)
 
 
-def packed(pack: list[Any], data: FactorData, how: str) -> Engine:
+def packed(pack: list[Any], data: FactorData, how: str) -> StepRunner:
     """The trainer's own engine."""
     strategy, compiling = HOW[how]
     nets = ready(pack, data)
@@ -291,7 +293,7 @@ def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> 
     data = load(device)
     pack = [cls(**settings, steps=20, device=device, precision="single", seed=seed) for seed in seeds]
     for method in pack:
-        method.get_ready(data)
+        method.validate_settings(data)
     with precise(pack[0]):
         train(pack, data, strategy=strategy, compiling=compiling)
     start, end = seeded(pack[-1]), pack[-1].net_

@@ -164,8 +164,8 @@ def pythae(method: BetaVAE, x: Tensor) -> Run | None:
 def ours(pack: list[Any], data: FactorData, compiling: str = "always", strategy: str = "auto") -> Run:
     """The trainer's own engine."""
     for method in pack:
-        method.get_ready(data)
-    device = pack[0].found_device()
+        method.validate_settings(data)
+    device = pack[0].resolve_device()
     data = data.to(device)
     for method in pack:
         method.prepare(data)

@@ -30,7 +30,7 @@ class SparseAutoencoder(Neural):
         return {"loss": rec + self.sparsity * sparse, "rec": rec, "sparse": sparse}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net["encoder"](part), x)
+        return self.apply_network(lambda net, part: net["encoder"](part), x)
 
     def decode(self, z: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net["decoder"](part), z)
+        return self.apply_network(lambda net, part: net["decoder"](part), z)

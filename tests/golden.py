@@ -99,7 +99,7 @@ def results(method: Any, x: np.ndarray, factors: np.ndarray) -> tuple[Arrays, Nu
     """Codes of the first rows, what they are decoded to, predicted classes; and scores of all codes."""
     codes = method.transform(x)
     found: Arrays = {"codes": codes[:ROWS]}
-    if method.decodes():
+    if method.has_decoder():
         found["decoded"] = method.inverse_transform(codes[:4])
     for name in ("predict", "predict_proba"):
         if hasattr(method, name):

@@ -14,23 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import unweave
-from unweave import InputError, catalog
-from unweave.methods.neural import Neural
+from tests.helpers import METHODS, NETWORKS, small_method
+from unweave import InputError
 
-METHODS = catalog.methods()
-NETWORKS = [name for name, cls in METHODS.items() if issubclass(cls, Neural)]
 CLASSIFIERS = [name for name in NETWORKS if hasattr(METHODS[name], "predict")]
 CLOSED = [name for name in METHODS if name not in NETWORKS]
-SMALL = {
-    "latent_dim": 2, "steps": 30, "batch_size": 16, "layers": (8,), "widths": (4, 4), "hidden": (8,), "critic": (8,),
-}  # fmt: skip
 Y = np.arange(120) % 3  # for those that need labels or pairs; the others ignore it
-
-
-def made(name, **settings):
-    """The method with two codes, and a network that is small enough for a test."""
-    known = METHODS[name].__dataclass_fields__
-    return METHODS[name](**{k: v for k, v in SMALL.items() if k in known} | settings)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +39,7 @@ def test_scikit_learn_accepts_it(name):
             {"classifier_lr": 0.1, "steps": 40, "lr": 0.02} if name == "swap-contrast" else {}
         )  # it follows the rest
         few = right if name in CLASSIFIERS else {"steps": 3} if name in NETWORKS else {}
-        results = check_estimator(made(name, **few), on_fail=None, on_skip=None)
+        results = check_estimator(small_method(name, **few), on_fail=None, on_skip=None)
     failed = [f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == "failed"]
     assert not failed, failed
     assert len([r for r in results if r["status"] == "passed"]) > 40
@@ -58,7 +47,7 @@ def test_scikit_learn_accepts_it(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
-    method = made(name, seed=3).fit(x, Y)
+    method = small_method(name, seed=3).fit(x, Y)
     method.save(tmp_path / "model")
     again = unweave.load(tmp_path / "model")
     assert again.get_params() == method.get_params()
@@ -67,13 +56,13 @@ def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_same_seed_gives_the_same_codes_to_the_bit(name, x):
-    first, second = (made(name, seed=5).fit(x, Y).transform(x) for _ in range(2))
+    first, second = (small_method(name, seed=5).fit(x, Y).transform(x) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_it_works_in_a_pipeline_and_with_clone(name, x):
-    method = made(name, seed=1)
+    method = small_method(name, seed=1)
     pipeline = make_pipeline(StandardScaler(), clone(method))
     codes = pipeline.fit_transform(x, Y)
     assert codes.shape == (len(x), 2)
@@ -84,7 +73,7 @@ def test_it_works_in_a_pipeline_and_with_clone(name, x):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_new_points_between_old_ones_get_codes_between_theirs(name, x):
-    codes = made(name).fit(x[:100], Y[:100]).transform(x)
+    codes = small_method(name).fit(x[:100], Y[:100]).transform(x)
     assert codes.shape == (120, 2)
     assert np.isfinite(codes).all()
     low, high = codes[:100].min(0), codes[:100].max(0)
@@ -96,7 +85,7 @@ def test_new_points_between_old_ones_get_codes_between_theirs(name, x):
 @pytest.mark.parametrize("name", METHODS)
 def test_bytes_are_images_in_0_to_1_and_keep_their_shape(name):
     images = np.random.default_rng(0).integers(0, 256, (60, 1, 4, 4), dtype=np.uint8)
-    method = made(name).fit(images, Y[:60])
+    method = small_method(name).fit(images, Y[:60])
     assert method.shape_ == (1, 4, 4)
     np.testing.assert_allclose(method.transform(images), method.transform(images.astype(np.float32) / 255), atol=1e-5)
     with pytest.raises(InputError, match=r"\(1, 4, 4\).*\(1, 4, 5\)"):
@@ -105,7 +94,7 @@ def test_bytes_are_images_in_0_to_1_and_keep_their_shape(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_decoder_undoes_the_encoder_on_its_own_range_or_says_that_there_is_none(name, x):
-    method = made(name).fit(x, Y)
+    method = small_method(name).fit(x, Y)
     z = method.transform(x)
     if METHODS[name].decode is unweave.Method.decode:
         with pytest.raises(InputError, match="no decoder"):
@@ -124,32 +113,32 @@ def test_nan_is_refused_with_its_place(name, x):
     broken = x.copy()
     broken[7, 2] = np.nan
     with pytest.raises(InputError, match="NaN: first in row 7, column 2"):
-        made(name).fit(broken, Y)
+        small_method(name).fit(broken, Y)
     with pytest.raises(InputError, match="infinity: first in row 0, column 0"):
-        made(name).fit(x, Y).transform(np.full((3, 4), np.inf))
+        small_method(name).fit(x, Y).transform(np.full((3, 4), np.inf))
 
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_more_factors_than_the_data_have_are_refused(name, x):
     with pytest.raises(InputError, match="latent_dim=5"):
-        made(name, latent_dim=5).fit(x)
+        small_method(name, latent_dim=5).fit(x)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_no_factors_are_refused(name, x):
     with pytest.raises(InputError, match="at least one"):
-        made(name, latent_dim=0).fit(x, Y)
+        small_method(name, latent_dim=0).fit(x, Y)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_data_that_never_change_are_refused(name):
     with pytest.raises(InputError, match="constant"):
-        made(name).fit(np.ones((60, 4)), Y[:60])
+        small_method(name).fit(np.ones((60, 4)), Y[:60])
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_an_altered_model_is_refused(name, x, tmp_path):
-    made(name).fit(x, Y).save(tmp_path / "m")
+    small_method(name).fit(x, Y).save(tmp_path / "m")
     weights = tmp_path / "m" / "model.safetensors"
     blob = bytearray(weights.read_bytes())
     blob[-1] ^= 1
@@ -164,7 +153,7 @@ def test_an_altered_model_is_refused(name, x, tmp_path):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_tensors_and_arrays_are_the_same_to_it(name, x):
-    method = made(name).fit(torch.from_numpy(x), Y)
+    method = small_method(name).fit(torch.from_numpy(x), Y)
     assert np.array_equal(method.transform(torch.from_numpy(x)), method.transform(x))
 
 

@@ -217,7 +217,7 @@ def test_packs_learn_by_ridge_too(sheet):
     pack = [InterventionAutoencoder(**settings, seed=seed) for seed in (0, 1)]
     alone = InterventionAutoencoder(**settings, seed=1)
     for method in (*pack, alone):
-        method.get_ready(data)
+        method.validate_settings(data)
     assert train(pack, data, strategy="stack", compiling="never") == [None, None]
     assert train([alone], data) == [None]
     np.testing.assert_allclose(pack[1].transform(sheet), alone.transform(sheet), atol=1e-5)
@@ -264,7 +264,7 @@ def test_weights_of_other_features_are_refused(sheet):
     other = InterventionAutoencoder(**SMALL, features=3)
     other.shape_ = (6,)
     with pytest.raises(InputError, match="do not fit the settings of intervention-autoencoder"):
-        other.rebuilt(method.net_.state_dict())
+        other.rebuild_network(method.net_.state_dict())
     assert method.transform(sheet).shape == (60, 4) and method.latent_dim_ == 4
 
 
@@ -286,7 +286,7 @@ def test_interventions_can_be_taken_back_after_training():
 
 def test_pairs_share_one_code_and_differ_in_the_others_by_the_gap():
     method = InfoGANCR(latent_dim=4, noise_dim=2, gap=1.0, gap_stages=2, contrast_after=0.5)
-    batch = method.draws(500, rng())
+    batch = method.sample_noise(500, rng())
     rows = torch.arange(500)
     for progress, gap in ((0.0, 1.0), (0.5, 1.0), (0.7, 0.5), (0.999, 0.0)):
         a, b = method.couples(batch, torch.tensor(progress)).chunk(2)
@@ -302,7 +302,7 @@ def test_pairs_share_one_code_and_differ_in_the_others_by_the_gap():
 def test_each_player_of_the_game_gets_its_own_gradient(sheet):
     method = InfoGANCR(latent_dim=2, layers=(8,), steps=2, batch_size=6, contrast_after=0.5).fit(sheet)
     net = method.build((6,))
-    batch = {"x": torch.from_numpy(sheet[:6]), **method.draws(6, rng()), "progress": torch.tensor(0.2)}
+    batch = {"x": torch.from_numpy(sheet[:6]), **method.sample_noise(6, rng()), "progress": torch.tensor(0.2)}
     terms = method.loss(net, batch)
 
     def moved(loss):
@@ -592,7 +592,7 @@ def test_a_run_is_scored_on_the_test_set_of_its_data(tmp_path):
 def test_factor_vae_shuffles_features_as_wholes():
     method = FactorVAE(latent_dim=4, feature_dim=2)
     assert method.groups() == [[0, 1], [2, 3]]
-    order = method.draws(50, rng())["shuffle"].argsort(0).repeat_interleave(2, 1)
+    order = method.sample_noise(50, rng())["shuffle"].argsort(0).repeat_interleave(2, 1)
     z = torch.arange(50.0)[:, None].expand(50, 4)
     mixed = shuffled(z, order)
     assert torch.equal(mixed[:, 0], mixed[:, 1]) and torch.equal(mixed[:, 2], mixed[:, 3])

@@ -9,7 +9,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from tests.methods.test_contract import NETWORKS, made
+from tests.helpers import NETWORKS
+from tests.helpers import small_method as made
 from unweave import InputError, catalog
 from unweave.data.arrays import as_data
 from unweave.methods import GIN, BetaTCVAE, BetaVAE, FactorVAE, neural
@@ -33,7 +34,7 @@ IMAGES = as_data(rng.uniform(size=(100, 1, 16, 16)).astype(np.float32))
 
 def ready(pack, data=DATA):
     for method in pack:
-        method.get_ready(data)
+        method.validate_settings(data)
     return pack
 
 
@@ -255,7 +256,7 @@ class Counting(Neural):
         return {"loss": net(batch["x"]).square().mean(), "t": t, "expected": 0 * t + self.expected}
 
     def encode(self, x):
-        return self.applied(lambda net, part: net(part), x)
+        return self.apply_network(lambda net, part: net(part), x)
 
 
 class Exploding(Counting):
@@ -694,7 +695,7 @@ class Tied(Counting):
         return {"loss": (net["a"](batch["x"]) + net["b"](batch["x"]) - 1).square().mean()}
 
     def encode(self, x):
-        return self.applied(lambda net, part: net["b"](part), x)
+        return self.apply_network(lambda net, part: net["b"](part), x)
 
 
 def test_tied_weights_are_trained_kept_and_saved(tmp_path):

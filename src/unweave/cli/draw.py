@@ -96,7 +96,7 @@ def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
         with contextlib.suppress(InputError):  # a prior that depends on labels, which are not here
             figures["kl"] = draw_kl_per_code(method, x)
     images = len(method.shape_) in (2, 3)
-    if images and method.decodes():
+    if images and method.has_decoder():
         figures["traversals"] = draw_traversals(method, x)
         figures["reconstructions"] = draw_reconstructions(method, x[:10])
         figures["interpolation"] = draw_interpolation(method, x[0], x[1])

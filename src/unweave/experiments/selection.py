@@ -63,7 +63,7 @@ def _easily_translated(run: Evaluated) -> float:
         return -kept
     method = catalog.load(run.folder)
     try:
-        return -translation_difficulty(method, run.codes).relative if method.decodes() else np.nan
+        return -translation_difficulty(method, run.codes).relative if method.has_decoder() else np.nan
     except InputError:  # one code alone, or none that varies
         return np.nan
 

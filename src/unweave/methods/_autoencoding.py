@@ -116,4 +116,4 @@ class Autoencoding(Neural):
         return 0.0 if self.bernoulli() else 0.5 * prod(self.shape_) * math.log(2 * math.pi)
 
     def decode(self, z: Tensor) -> Tensor:
-        return self.mean(self.applied(lambda net, part: net.decoder(part), z))
+        return self.mean(self.apply_network(lambda net, part: net.decoder(part), z))

@@ -42,7 +42,7 @@ class Deterministic(Autoencoding):
         return {"loss": rec, "rec": rec}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(self.code, x)
+        return self.apply_network(self.code, x)
 
 
 @final
@@ -92,7 +92,7 @@ class HessianAutoencoder(Deterministic):
         """Let HLLE+ICA find the codes y of all points."""
         points = data.observed(self.samples)
         if points is None:
-            points = data.sample(self.samples, Generator(self.found_device()).manual_seed(self.seed))
+            points = data.sample(self.samples, Generator(self.resolve_device()).manual_seed(self.seed))
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
         codes = teacher.fit_transform(data.render(points).cpu())
         self.diagnosis_ = ["What follows is about its teacher, HLLE + ICA.", *teacher.diagnosis_]

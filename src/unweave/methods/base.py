@@ -86,11 +86,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
     @final
     @classmethod
-    def decodes(cls) -> bool:
+    def has_decoder(cls) -> bool:
         """Whether there is a decoder."""
         return cls.decode is not Method.decode
 
-    def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
+    def rebuild_network(self, weights: dict[str, Tensor]) -> nn.Module:
         """A network that was learned, from its weights; write it if the method keeps one."""
         raise InputError(f"{self.name} keeps no network")
 
@@ -106,8 +106,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
         y holds labels for the methods that need some; the others ignore it.
         """
-        data = self.given(X, y)
-        self.get_ready(data)
+        data = self.to_data(X, y)
+        self.validate_settings(data)
         self.learn(data)
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor):  # as a file gives them back, since products round by layout
@@ -115,7 +115,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         return self
 
     @final
-    def given(self, X: Any, y: Any = None) -> FactorData:
+    def to_data(self, X: Any, y: Any = None) -> FactorData:
         """What `fit` was passed, as data."""
         if isinstance(X, Dataset):
             X = X.load()
@@ -129,7 +129,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         return as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
 
     @final
-    def get_ready(self, data: FactorData) -> None:
+    def validate_settings(self, data: FactorData) -> None:
         """Check the settings, and remember what is to be learned from."""
         check_fields(self)
         expected: Any = self.latent_dim  # some methods take words and choose it themselves
@@ -273,7 +273,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
                 setattr(method, key, value)
             for key in {k.partition(".")[0] for k in weights}:
                 own = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{key}.")}
-                setattr(method, key, method.rebuilt(own))
+                setattr(method, key, method.rebuild_network(own))
         except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
             raise InputError(f"{folder} was not written by this version of {name!r} ({error})") from error
         return method

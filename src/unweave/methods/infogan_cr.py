@@ -80,14 +80,14 @@ class InfoGANCR(Autoencoding):
             text = f"gap={self.gap}, gap_stages={self.gap_stages}, noise_dim={self.noise_dim}"
             raise InputError(f"{text}: expected a gap in [0, 2), at least one stage, and no negative dimension")
 
-    def rates(self) -> dict[str, Adam]:
+    def optimizers(self) -> dict[str, Adam]:
         return {"": Adam(self.lr, BETAS)}
 
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         net: Any = self.net_
-        net.decoder.settle(self.draws(USUAL, Generator().manual_seed(self.seed))["c"])
+        net.decoder.settle(self.sample_noise(USUAL, Generator().manual_seed(self.seed))["c"])
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         def uniform(*shape: int) -> Tensor:
             return torch.rand(shape, generator=rng, device=rng.device)
 
@@ -139,9 +139,9 @@ class InfoGANCR(Autoencoding):
         return torch.cat([torch.cat([a, b]), batch["rest"].repeat(2, 1)], 1)
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net.q(net.body(part)), x)
+        return self.apply_network(lambda net, part: net.q(net.body(part)), x)
 
     def decode(self, z: Tensor) -> Tensor:
         """With all that nobody asked for at zero."""
         still = z.new_zeros(len(z), self.noise_dim)
-        return self.mean(self.applied(lambda net, part: net.decoder(part), torch.cat([z, still], 1)))
+        return self.mean(self.apply_network(lambda net, part: net.decoder(part), torch.cat([z, still], 1)))

@@ -112,16 +112,16 @@ class InterventionAutoencoder(Autoencoding):
     def _judge(self, shape: tuple[int, ...]) -> nn.Module:
         return self.judge(shape, self.judges, widths=self.judge_widths, slope=self.judge_slope)
 
-    def rates(self) -> dict[str, Adam]:
+    def optimizers(self) -> dict[str, Adam]:
         return {"": Adam(self.lr), "weight.": Adam(self.weight_lr)}
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         return Plan({"x": data.sample(n, rng), "x_r": data.sample(n, rng)})
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return True
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"k": torch.randint(self.count(), (n,), generator=rng, device=rng.device)}
 
     # Eq. 3 ------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class InterventionAutoencoder(Autoencoding):
         return self.reconstruction(v, functional_call(translator, theta, (u,))).mean()
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net.encoder(part), x)
+        return self.apply_network(lambda net, part: net.encoder(part), x)
 
 
 def ridge(u: Tensor, v: Tensor, u_new: Tensor) -> Tensor:

@@ -32,6 +32,14 @@ Lane = Annotated[float, "lane"]
 """A number that may differ between models of one pack."""
 
 READY = ("n_features_in_", "feature_names_in_", "shape_", "latent_dim_")  # known before training
+RENAMED_HOOKS = {
+    "stays": "is_cacheable",
+    "draws": "sample_noise",
+    "rates": "optimizers",
+    "conclude": "after_training",
+    "merit": "restart_score",
+    "applied": "apply_network",
+}  # former names, which a subclass must not define any more
 AT_ONCE = 2**21  # numbers that go through a network together after training
 
 
@@ -39,8 +47,8 @@ class Neural(Method):
     """A method that says what to build and what to minimize; the trainer does the rest.
 
     Write `build` and `loss`, and `encode`. The loss must be a pure function of weights and batch: its randomness comes
-    from `draws`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once, compiled,
-    and run for many models at once, so it must not branch on the values of tensors.
+    from `sample_noise`, its observations from `plan`; fields annotated `Lane` are tensors there. It is traced once,
+    compiled, and run for many models at once, so it must not branch on the values of tensors.
     """
 
     latent_dim: int = 10
@@ -61,28 +69,34 @@ class Neural(Method):
     observations: ClassVar[int] = 1_000  # drawn to see whether there is anything to learn
     restarts: ClassVar[int] = 1  # a method that needs several makes it a field
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for former, current in RENAMED_HOOKS.items():
+            if former in vars(cls):
+                raise InputError(f"{cls.__name__}.{former} is no longer called: rename it to `{current}`")
+
     # Yours ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        """The network, for observations of this shape; its parameters' names are what `rates` speaks of."""
+        """The network, for observations of this shape; its parameters' names are what `optimizers` speaks of."""
 
     @abstractmethod
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Scalars by name for one batch; the one called 'loss' is minimized.
 
-        The batch holds what `plan` and `draws` name, and 'progress', which runs from 0 to 1.
+        The batch holds what `plan` and `sample_noise` name, and 'progress', which runs from 0 to 1.
         """
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         """What n observations' worth of steps will look at; observations alone unless you say otherwise."""
         return single(data, n, rng)
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         """Whether `plan` names observed points alone, so that these can be rendered once and kept."""
         return type(self).plan is Neural.plan
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         """The randomness that the loss consumes, (n, ...) each, drawn outside of it."""
         return {}
 
@@ -95,18 +109,18 @@ class Neural(Method):
     def check_observations(self, x: Tensor) -> None:
         """Refuse some observations, (n, *shape), that the loss is not made for."""
 
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         """Learn from the data what the trained network can tell: set attributes that end in an underscore.
 
         Both are on the CPU then.
         """
 
-    def merit(self) -> float:
+    def restart_score(self) -> float:
         """How good the trained model is, of which the best of several starts is kept."""
         last = self.history_[-max(1, len(self.history_) // 20) :, 1 + self.terms_.index("loss")]
         return -float(last.mean())
 
-    def rates(self) -> dict[str, Adam]:
+    def optimizers(self) -> dict[str, Adam]:
         """How parameters learn, by the prefix of their names; the longest prefix counts."""
         return {"": Adam(self.lr)}
 
@@ -120,13 +134,13 @@ class Neural(Method):
             raise InputError(failure.text())
 
     @final
-    def forget(self) -> None:
+    def reset(self) -> None:
         """What earlier training gave."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in READY]:
             delattr(self, name)
 
     @final
-    def starts(self) -> list[Self]:
+    def make_restarts(self) -> list[Self]:
         """The method itself, or several of it that differ in their seeds, the first with its own."""
         if self.restarts < 1:
             raise InputError(f"restarts={self.restarts}: expected at least 1")
@@ -139,13 +153,13 @@ class Neural(Method):
         return found
 
     @final
-    def adopt(self, starts: Sequence[Self], failures: Sequence[Failure | None]) -> Failure | None:
+    def keep_best_restart(self, starts: Sequence[Self], failures: Sequence[Failure | None]) -> Failure | None:
         """Become the best of several starts, and remember how good all were; a failure only if all failed."""
         fine = [start for start, failure in zip(starts, failures, strict=True) if failure is None]
-        best = max(fine, key=lambda start: start.merit(), default=starts[0])
+        best = max(fine, key=lambda start: start.restart_score(), default=starts[0])
         if best is not self:
-            merits = [start.merit() if start in fine else None for start in starts]
-            self.forget()
+            merits = [start.restart_score() if start in fine else None for start in starts]
+            self.reset()
             self.__dict__.update({k: v for k, v in vars(best).items() if k.endswith("_")})
             self.restarts_ = [{"seed": start.seed, "merit": m} for start, m in zip(starts, merits, strict=True)]
             known = sorted((m for m in merits if m is not None), reverse=True)
@@ -153,11 +167,11 @@ class Neural(Method):
             others = f", the others from {known[1]:.4g} down to {known[-1]:.4g}" if len(known) > 1 else ""
             self.diagnosis_ = [*getattr(best, "diagnosis_", []), f"{told}{others}."]
         if not fine:
-            self.forget()  # what is left of a failed training is not a model
+            self.reset()  # what is left of a failed training is not a model
         return None if fine else failures[0]
 
     @final
-    def keep(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
+    def store_training(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None:
         """What training gave."""
         self.net_ = net
         self.terms_ = list(terms)  # names of the loss's terms
@@ -174,7 +188,7 @@ class Neural(Method):
             raise InputError(f"clip={self.clip}: expected a positive norm, or 0 for none")
         points = data.observed(sys.maxsize)
         if points is None:
-            points = data.sample(self.observations, Generator(self.found_device()).manual_seed(0))
+            points = data.sample(self.observations, Generator(self.resolve_device()).manual_seed(0))
         x = data.render(points[: self.observations])
         self.check_observations(x)
         rest = in_parts(points, self.observations)[1:]
@@ -182,12 +196,12 @@ class Neural(Method):
             raise InputError("every column of the data is constant: there is nothing to take apart")
 
     @final
-    def found_device(self) -> str:
+    def resolve_device(self) -> str:
         """'auto' as what it stands for here."""
         return usable(self.device)
 
     @final
-    def applied(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
+    def apply_network(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
         """What a function of the network and some rows gives, in parts; doubles are computed in double precision.
 
         Many rows go through it on the method's device, and come back.
@@ -195,7 +209,7 @@ class Neural(Method):
         parts = in_parts(x, AT_ONCE // max(1, prod(self.shape_)))
         if len(parts) > 1 and torch.cuda.is_available():
             try:
-                net = copy.deepcopy(self.net_).to(device := self.found_device(), x.dtype)
+                net = copy.deepcopy(self.net_).to(device := self.resolve_device(), x.dtype)
                 with rounded(False):
                     return torch.cat([function(net, part.to(device)).cpu() for part in parts])
             except (RuntimeError, InputError):
@@ -239,7 +253,7 @@ class Neural(Method):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
-    def rebuilt(self, weights: dict[str, Tensor]) -> nn.Module:
+    def rebuild_network(self, weights: dict[str, Tensor]) -> nn.Module:
         """The network as it was saved."""
         net = self.build(self.shape_)
         try:
@@ -260,10 +274,12 @@ def fit_pack(
 ) -> list[Failure | None]:
     """Train methods together, each from all its starts; for each None or how it failed. See `train`."""
     for method in pack:
-        method.get_ready(data)
-    starts = [method.starts() for method in pack]
+        method.validate_settings(data)
+    starts = [method.make_restarts() for method in pack]
     lanes = [start for group in starts for start in group]
     with precise(pack[0]):
         found = train(lanes, data, checkpoint=checkpoint, note=note, report=report)
     each = iter(found)
-    return [method.adopt(group, [next(each) for _ in group]) for method, group in zip(pack, starts, strict=True)]
+    return [
+        method.keep_best_restart(group, [next(each) for _ in group]) for method, group in zip(pack, starts, strict=True)
+    ]

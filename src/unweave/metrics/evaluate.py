@@ -47,7 +47,7 @@ class Truths:
     def has(self, scorer: Metric) -> bool:
         """Whether the data have what the metric asks for."""
         have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(scorer))}
-        have["decoder"] = self.method is not None and self.method.decodes()
+        have["decoder"] = self.method is not None and self.method.has_decoder()
         return have.get(scorer.facts.truth, False)
 
     def of(self, scorer: Metric) -> Any:

@@ -80,7 +80,7 @@ def translation_difficulty(
         for a, b in (_two(z[:, group], rng) for _ in range(pairs)):
             images.append((_decoded(method, z, group, a), _decoded(method, z, group, b)))
     probable = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
-    device = method.found_device() if hasattr(method, "found_device") else "cpu"
+    device = method.resolve_device() if hasattr(method, "resolve_device") else "cpu"
     learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
     loss, entropy, untouched, flat = np.mean([_task(u, v, learner, probable) for u, v in images], 0)
     excess, change = loss - entropy, untouched - entropy
@@ -92,7 +92,7 @@ def translation_difficulty(
 
 def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
     """(n, d): at most twice as many rows as a task learns from."""
-    decodes = getattr(method, "decodes", lambda: callable(getattr(method, "inverse_transform", None)))
+    decodes = getattr(method, "has_decoder", lambda: callable(getattr(method, "inverse_transform", None)))
     if not decodes():
         raise InputError(f"{type(method).__name__} has no decoder, and so no inverse_transform: translation needs one")
     codes = codes.load() if hasattr(codes, "load") else codes  # a recipe

@@ -36,7 +36,7 @@ def owners(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
     idle = [prefix for prefix in known if prefix not in owner.values()]
     if left or idle:
         what = f"no rate for the parameter {left[0]!r}" if left else f"no parameter begins with {idle[0]!r}"
-        raise InputError(f"rates() with the prefixes {known}: {what}")
+        raise InputError(f"optimizers() with the prefixes {known}: {what}")
     return {name: str(prefix) for name, prefix in owner.items()}
 
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialized
 from torch import Tensor
 
-from unweave.training.pack import Part
+from unweave.training.pack import LaneGroup
 from unweave.utils.storage import plain, whole_file
 
 RATIO = 20  # seconds of training for each second spent on saving
@@ -32,7 +32,7 @@ class Checkpoint:
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
         self.begun = self.saved  # less what a run that was killed had taken
 
-    def keep(self, parts: Sequence[Part], step: int, every: int, *, last: bool) -> None:
+    def keep(self, parts: Sequence[LaneGroup], step: int, every: int, *, last: bool) -> None:
         """Save, if that many steps or some seconds have passed, and never so often that it takes a noticeable share."""
         now = time.perf_counter()
         early = (step - self.at < every and now - self.saved < LONG) or now - self.saved < RATIO * self.cost
@@ -50,7 +50,7 @@ class Checkpoint:
         found = _about(self.path) if self.path is not None else {}
         return found.get("how", "") if found.get("key") == self.key else ""
 
-    def restore(self, parts: Sequence[Part], name: str) -> int:
+    def restore(self, parts: Sequence[LaneGroup], name: str) -> int:
         """Go back to where the file says, and return that step; 0 where there is none, or it is of another run.
 
         `name` is that of the way in which the steps are taken now.
@@ -99,7 +99,7 @@ def _about(path: Path) -> dict[str, str]:
         return {}
 
 
-def _flat(part: Part, head: str) -> dict[str, Tensor]:
+def _flat(part: LaneGroup, head: str) -> dict[str, Tensor]:
     generators = {f"{head}/rng/{i}": rng.get_state() for i, rng in enumerate(part.rngs)}
     return {k: v.cpu().contiguous() for k, v in _named(part.state, head).items()} | generators
 
@@ -112,7 +112,7 @@ def _named(state: dict[str, Any], head: str) -> dict[str, Tensor]:
     return found
 
 
-def _put(part: Part, head: str, kept: dict[str, Tensor]) -> None:
+def _put(part: LaneGroup, head: str, kept: dict[str, Tensor]) -> None:
     for name, tensor in _named(part.state, head).items():
         tensor.copy_(kept[name])
     for i, rng in enumerate(part.rngs):

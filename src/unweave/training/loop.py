@@ -21,9 +21,9 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.training.checkpoint import Checkpoint
-from unweave.training.pack import Part, Trainable
-from unweave.training.step import prepared
-from unweave.training.strategies import Engine, choose, rounded
+from unweave.training.pack import LaneGroup, Trainable
+from unweave.training.step import prepared_key
+from unweave.training.strategies import StepRunner, choose, rounded
 from unweave.utils.errors import InputError
 from unweave.utils.source import own_source
 
@@ -59,7 +59,7 @@ class Progress(NamedTuple):
 class Watch:
     """Tells how far a run is: after every chunk, and within one whose steps are slow."""
 
-    def __init__(self, engine: Engine, begun: int, steps: int, report: Callable[[Progress], None]) -> None:
+    def __init__(self, engine: StepRunner, begun: int, steps: int, report: Callable[[Progress], None]) -> None:
         self.engine, self.begun, self.steps, self.report = engine, begun, steps, report
         self.start = self.told = time.perf_counter()
 
@@ -113,21 +113,21 @@ def train(
     first = pack[0]
     if any(method.signature() != first.signature() for method in pack):
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
-    device = torch.device(first.found_device())
+    device = torch.device(first.resolve_device())
     data = data.to(device)
-    if first.stays():
+    if first.is_cacheable():
         with rounded(False):  # observations are the same for every precision
             data = data.rendered()
     first.check_data(data)
     for method in pack:
-        method.forget()
+        method.reset()
         method.prepare(data)
-    if any(prepared(method) != prepared(first) for method in pack):
+    if any(prepared_key(method) != prepared_key(first) for method in pack):
         raise InputError(f"{first.name}.prepare set different values in a pack, where all share one loss; train alone")
     nets = [seeded(method).to(device) for method in pack]
     window = -(-first.steps // MOST_ROWS)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
-    about = [own_source(type(first)), prepared(first), _glimpse(data, device)]
+    about = [own_source(type(first)), prepared_key(first), _glimpse(data, device)]
     keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
     engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=keeper.how())
     parts = engine.parts
@@ -145,7 +145,7 @@ def train(
     home = data.to("cpu")
     for method, failure in zip(pack, failures, strict=True):
         if failure is None:
-            method.conclude(home)
+            method.after_training(home)
     return failures
 
 
@@ -162,7 +162,7 @@ def _glimpse(data: FactorData, device: torch.device) -> str:
     return hashlib.sha256(x.float().cpu().contiguous().numpy().tobytes()).hexdigest()
 
 
-def _look(parts: Sequence[Part]) -> tuple[float, bool]:
+def _look(parts: Sequence[LaneGroup]) -> tuple[float, bool]:
     """The mean loss of the models that are still finite, and whether there are any."""
     loss = torch.cat([part.state["latest"].reshape(-1) for part in parts])
     finite = loss.isfinite() & torch.cat([(part.state["failed"] == 0).reshape(-1) for part in parts])
@@ -170,7 +170,7 @@ def _look(parts: Sequence[Part]) -> tuple[float, bool]:
 
 
 def _finish(
-    engine: Engine, pack: Sequence[Trainable], nets: Sequence[nn.Module], window: int, done: int
+    engine: StepRunner, pack: Sequence[Trainable], nets: Sequence[nn.Module], window: int, done: int
 ) -> list[Failure | None]:
     """Hand every method its weights and its history, and say which failed."""
     failures: list[Failure | None] = []
@@ -178,7 +178,7 @@ def _finish(
     for method, net, state in zip(pack, nets, lanes, strict=True):
         net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
-        method.keep(net.cpu().eval(), engine.terms, history, f"{engine.name} on {engine.device.type}")
+        method.store_training(net.cpu().eval(), engine.terms, history, f"{engine.name} on {engine.device.type}")
         step = int(state["failed"])
         broken = not all(bool(p.isfinite().all()) for p in net.parameters())
         bad = step or (done if broken else 0)

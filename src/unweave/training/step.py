@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from unweave.data.core import FactorData
 from unweave.nn.conv_matmul import as_products, made_of_products
 from unweave.training.adam import adam, clipped, owners
-from unweave.training.pack import Batch, Part, State, Trainable
+from unweave.training.pack import Batch, LaneGroup, State, Trainable
 from unweave.utils.errors import InputError
 
 Step = Callable[[State, Batch], None]
@@ -62,7 +62,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
     """One step of one model, or of a stack: gradients, Adam, history; all in place."""
     objective = _Objective(as_products(net) if stacked else net)
     names = tuple(vars(method))
-    owner = owners(dict(net.named_parameters()), method.rates())
+    owner = owners(dict(net.named_parameters()), method.optimizers())
 
     def value(params: Batch, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
         terms = evaluate(method, objective, names, params, *rest)
@@ -86,7 +86,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
         grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
         if method.clip:
             grads = clipped(grads, method.clip, lead=int(stacked))
-        rates = {k: rate.at(progress) for k, rate in method.on_lane(state["hyper"], names).rates().items()}
+        rates = {k: rate.at(progress) for k, rate in method.on_lane(state["hyper"], names).optimizers().items()}
         adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
         values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
         row = ((count - 1) // window).reshape(1)
@@ -103,7 +103,7 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
     """The step as one graph; kept for the next pack of so many models of the same signature."""
     method = copy.copy(method)
     device = next(net.parameters()).device.type
-    key = (type(method), method.signature(), prepared(method), models, stacked, window, device, BACKEND)
+    key = (type(method), method.signature(), prepared_key(method), models, stacked, window, device, BACKEND)
     if key not in _COMPILED:
         dynamo = torch._dynamo.config
         dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are one piece of code to it
@@ -115,7 +115,7 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
     return _COMPILED[key]
 
 
-def prepared(method: Trainable) -> str:
+def prepared_key(method: Trainable) -> str:
     """What `prepare` has set, so far as the loss can compute with it."""
     found = {}
     for name, value in sorted(vars(method).items()):
@@ -132,9 +132,11 @@ def _words(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
-def probe(method: Trainable, net: nn.Module, data: FactorData, *, counting: bool = True) -> tuple[list[str], float]:
+def inspect_loss(
+    method: Trainable, net: nn.Module, data: FactorData, *, counting: bool = True
+) -> tuple[list[str], float]:
     """The names of the loss's terms, and the floating-point operations of a step; not counted, 0."""
-    part = Part([method], [net], data, stacked=False)
+    part = LaneGroup([method], [net], data, stacked=False)
     batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
     state = part.state
     weights = state["params"], state["buffers"], state["hyper"]

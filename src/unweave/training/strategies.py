@@ -22,8 +22,8 @@ import torch
 from torch import nn
 
 from unweave.data.core import FactorData
-from unweave.training.pack import Part, State, Trainable, cloned, copy_into
-from unweave.training.step import Step, compiled_step, make_step, prepared, probe
+from unweave.training.pack import LaneGroup, State, Trainable, cloned, copy_into
+from unweave.training.step import Step, compiled_step, inspect_loss, make_step, prepared_key
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import device_lost, out_of_memory
 
@@ -36,10 +36,10 @@ UNTIMED = 1_000  # steps of a run that are over before a race is
 LONG = 150  # seconds that a run must take on a GPU for a race of strategies, two of them compiled, to pay
 
 
-class Engine:
+class StepRunner:
     """Takes the steps of a pack, a chunk at a time."""
 
-    def __init__(self, parts: list[Part], step: Step, terms: list[str], name: str) -> None:
+    def __init__(self, parts: list[LaneGroup], step: Step, terms: list[str], name: str) -> None:
         self.parts, self.step, self.terms, self.name = parts, step, terms, name
         self.device = parts[0].device
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)  # the step of the chunk that is next
@@ -142,7 +142,7 @@ def choose(
     compiling: str,
     strategy: str,
     before: str = "",
-) -> Engine:
+) -> StepRunner:
     """The fastest way that is known, or asked for; on a GPU, the one by which the run went `before` it was stopped.
 
     On a CPU by rule, so that a run restarted on the same machine takes the same path: a stack where no layer is a
@@ -150,7 +150,7 @@ def choose(
     """
     first, device = pack[0], next(nets[0].parameters()).device
     few = len(pack) * first.steps < FEW
-    terms, flops = probe(first, nets[0], data, counting=not few)
+    terms, flops = inspect_loss(first, nets[0], data, counting=not few)
     rows = -(-first.steps // window)
     make = partial(_engine, pack, nets, data, terms=terms, window=window, rows=rows)
     convolutions = any(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in nets[0].modules())
@@ -159,7 +159,7 @@ def choose(
     if strategy == "fork" and device.type != "cuda":
         raise InputError("strategy='fork' needs a CUDA device; on a CPU there are 'loop' and 'stack'")
     if device.type == "cuda":
-        key = (type(first), first.signature(), prepared(first), len(pack), torch.cuda.get_device_name(device))
+        key = (type(first), first.signature(), prepared_key(first), len(pack), torch.cuda.get_device_name(device))
         if before and strategy == "auto":
             return make(strategy=before.partition(",")[0], compiled=before.endswith("compiled"))
         return _on_gpu(make, key, first.steps, convolutions, compiling, strategy)
@@ -183,8 +183,8 @@ def choose(
 
 
 def _on_gpu(
-    make: Callable[..., Engine], key: tuple[Any, ...], steps: int, convolutions: bool, compiling: str, strategy: str
-) -> Engine:
+    make: Callable[..., StepRunner], key: tuple[Any, ...], steps: int, convolutions: bool, compiling: str, strategy: str
+) -> StepRunner:
     """Captured in a CUDA graph in any case; which strategy, by a short race where the run is long.
 
     The winner is kept for the next pack of so many models of the same signature.
@@ -207,7 +207,7 @@ def _on_gpu(
     return make(strategy=winner[0], compiled=winner[1])
 
 
-def _race(racers: Sequence[tuple[str, bool]], make: Callable[..., Engine]) -> dict[tuple[str, bool], float]:
+def _race(racers: Sequence[tuple[str, bool]], make: Callable[..., StepRunner]) -> dict[tuple[str, bool], float]:
     """Seconds for a step of every strategy, compiled or not, that can be had here."""
     found, full = {}, ""
     for strategy, compiled in racers:
@@ -223,7 +223,7 @@ def _race(racers: Sequence[tuple[str, bool]], make: Callable[..., Engine]) -> di
     return found
 
 
-def _timed(engine: Engine, steps: int = 30) -> float:
+def _timed(engine: StepRunner, steps: int = 30) -> float:
     """Seconds for a step, in a race on copies of the models: the median of a few rounds, capturing left out."""
     engine.run(steps)
     found = []
@@ -246,11 +246,11 @@ def _engine(
     rows: int,
     strategy: str,
     compiled: bool,
-) -> Engine:
+) -> StepRunner:
     """Parts and their steps. All parts share one compiled function: they differ in tensors alone."""
     stacked = strategy == "stack"
     groups = [slice(None)] if stacked else [slice(i, i + 1) for i in range(len(pack))]
-    parts = [Part(pack[g], nets[g], data, stacked) for g in groups]
+    parts = [LaneGroup(pack[g], nets[g], data, stacked) for g in groups]
     for part in parts:
         lead = (len(part.methods),) if stacked else ()
         zeros = partial(torch.zeros, device=part.device)
@@ -260,10 +260,10 @@ def _engine(
         step = compiled_step(pack[0], nets[0], stacked, window, len(parts[0].methods))
     else:
         step = make_step(pack[0], nets[0], stacked, window)
-    return Engine(parts, step, terms, f"{strategy}{', compiled' if compiled else ''}")
+    return StepRunner(parts, step, terms, f"{strategy}{', compiled' if compiled else ''}")
 
 
-def _warmed(engine: Engine) -> Engine:
+def _warmed(engine: StepRunner) -> StepRunner:
     """Compiled now, so that a compiler's failure is found before any step is taken."""
     part = engine.parts[0]
     kept, states = cloned(part.state), [rng.get_state() for rng in part.rngs]

@@ -28,7 +28,7 @@ SMALL = {"blocks": 2, "width": 8, "steps": 20, "batch_size": 60, "device": "cpu"
 
 
 def batch_of(method, data, n):
-    method.get_ready(data)
+    method.validate_settings(data)
     method.prepare(data)
     torch.manual_seed(0)
     net = method.build(data.shape)
@@ -36,7 +36,7 @@ def batch_of(method, data, n):
         torch.nn.init.normal_(p, std=0.3)
     rng = torch.Generator().manual_seed(0)
     plan = method.plan(data, n, rng)
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.draws(n, rng)
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.sample_noise(n, rng)
     return net, batch
 
 
@@ -263,9 +263,11 @@ def test_the_likeliest_of_several_starts_is_kept_and_reported(tmp_path):
 def test_a_rate_of_zero_is_the_papers_and_falls_to_a_tenth_after_five_eighths():
     x, u = blobs()
     vectors, images = GIN(**SMALL), GIN(conv_widths=(4,), conv_blocks=1)
-    vectors.get_ready(as_data(x, u))
-    images.get_ready(as_data(np.zeros((4, 8, 8), np.float32), np.arange(4) % 2))
-    assert float(vectors.rates()[""].lr) == pytest.approx(1e-2) and float(images.rates()[""].lr) == pytest.approx(3e-4)
+    vectors.validate_settings(as_data(x, u))
+    images.validate_settings(as_data(np.zeros((4, 8, 8), np.float32), np.arange(4) % 2))
+    assert float(vectors.optimizers()[""].lr) == pytest.approx(1e-2) and float(
+        images.optimizers()[""].lr
+    ) == pytest.approx(3e-4)
     rate = Adam(torch.tensor(0.5), drop=5 / 8)
     assert [float(rate.at(torch.tensor(t)).lr) for t in (0.0, 0.62, 0.63)] == pytest.approx([0.5, 0.5, 0.05])
 

@@ -136,13 +136,13 @@ def test_the_loss_is_the_weighted_sum_of_equation_10(told):
 
 def lost(method, data, term="loss"):
     """Terms of a batch; and how much of one of them reaches encoder and classifier."""
-    method.get_ready(data)
+    method.validate_settings(data)
     method.prepare(data)
     torch.manual_seed(0)
     net = method.build(data.shape)
     plan = method.plan(data, 16, rng())
     batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given
-    batch |= method.draws(16, rng(1)) | {"progress": torch.tensor(1.0)}
+    batch |= method.sample_noise(16, rng(1)) | {"progress": torch.tensor(1.0)}
     terms = method.loss(net, batch)
     reached = [torch.autograd.grad(terms[term], list(p.parameters()), retain_graph=True, allow_unused=True)
                for p in (net.encoder, net.classifier)]  # fmt: skip

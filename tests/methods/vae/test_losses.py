@@ -47,13 +47,13 @@ def made(cls, data=TABLE, **settings):
     """A method, its network and one batch."""
     known = cls.__dataclass_fields__
     method = cls(**{k: v for k, v in SMALL.items() if k in known} | settings)
-    method.get_ready(data)
+    method.validate_settings(data)
     method.prepare(data)
     torch.manual_seed(0)
     net = method.build(data.shape)
     rng = torch.Generator().manual_seed(1)
     plan = method.plan(data, N, rng)
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.draws(N, rng)
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.sample_noise(N, rng)
     return method, net, batch | {"progress": torch.tensor(0.0)}
 
 
@@ -151,7 +151,7 @@ def test_the_critic_sees_a_second_batch_shuffled_and_the_first_as_it_is():
     torch.testing.assert_close(terms["tc"], tc)
     torch.testing.assert_close(terms["critic"], -0.5 * (real + fake))
     torch.testing.assert_close(terms["loss"], terms["rec"] + kl + 3 * tc + terms["critic"])
-    assert {k: (r.betas, r.lr) for k, r in method.rates().items()} == {
+    assert {k: (r.betas, r.lr) for k, r in method.optimizers().items()} == {
         "": ((0.9, 0.999), 5e-4),
         "critic.": ((0.5, 0.9), 1e-4),
     }

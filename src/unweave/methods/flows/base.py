@@ -115,7 +115,7 @@ class FlowMethod(Neural):
         return x if len(self.shape_) == 3 else x[:, None]
 
     @final
-    def rates(self) -> dict[str, Adam]:
+    def optimizers(self) -> dict[str, Adam]:
         usual = 3e-4 if self.images(self.shape_) else 1e-2
         lr = torch.as_tensor(self.lr)  # a tensor inside a pack, which cannot be asked whether it is zero
         return {"": Adam(torch.where(lr > 0, lr, usual), drop=DROP)}
@@ -145,7 +145,7 @@ class FlowMethod(Neural):
         self.outlook_ = list(self.lasting_)  # and what training will say better
 
     def _rng(self) -> Generator:
-        return Generator(self.found_device()).manual_seed(0)
+        return Generator(self.resolve_device()).manual_seed(0)
 
     def _ranges(self, data: FactorData) -> tuple[Tensor, Tensor, Tensor]:
         """The least and the largest value of every feature, and its deviation, (features,) each."""
@@ -181,15 +181,15 @@ class FlowMethod(Neural):
         """What can be said of identifiability before any training, in sentences."""
         look = copy.copy(self)
         look.device = "cpu"
-        data = look.given(X, y)
-        look.get_ready(data)
-        look.forget()
+        data = look.to_data(X, y)
+        look.validate_settings(data)
+        look.reset()
         look.prepare(data.to("cpu"))
         return list(look.outlook_)
 
     # After training ---------------------------------------------------------------------------------------------
 
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         y = self.summarize(data, Generator().manual_seed(0))  # of all starts the same, so that they can be compared
         deviations, self.order_ = y.std(0).sort(descending=True)  # (features,)
         self.spectrum_ = deviations.numpy()
@@ -221,7 +221,7 @@ class FlowMethod(Neural):
             y, log_det = net.flow(part)
             return torch.cat([y, log_det[:, None]], 1)
 
-        found = self.applied(both, self.shaped(x, eps))
+        found = self.apply_network(both, self.shaped(x, eps))
         if self.standardize:
             found[:, -1] -= self.scale_.to(x).log().sum()
         return found
@@ -245,7 +245,7 @@ class FlowMethod(Neural):
     @torch.no_grad()
     def pixels(self, y: Tensor) -> Tensor:
         """The other way, (n, features) -> (n, *shape)."""
-        back = self.applied(lambda net, part: net.flow.inverse(part), y).reshape(-1, *self.shape_)
+        back = self.apply_network(lambda net, part: net.flow.inverse(part), y).reshape(-1, *self.shape_)
         return back * self.scale_.to(y) if self.standardize else back
 
     def filled(self, z: Tensor) -> Tensor:

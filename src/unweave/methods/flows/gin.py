@@ -128,7 +128,7 @@ class GIN(FlowMethod):
         values = data.factors[self.column_].values
         self.names_ = [str(values[k] if values else k) for k in self.levels_]
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return True
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
@@ -139,7 +139,7 @@ class GIN(FlowMethod):
         batches = r.reshape(-1, min(self.batch_size, n), r.shape[1])
         return Plan({"x": points}, {"r": r, "p": weights(batches).reshape(r.shape)})
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"eps": torch.randn(n, *self.shape_, generator=rng, device=rng.device)}
 
     # Learning ---------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class GIN(FlowMethod):
         u = r.argmax(1)
         return Coefficients(c.first[u], c.second[u])
 
-    def merit(self) -> float:
+    def restart_score(self) -> float:
         """The mean log-likelihood."""
         return self.merit_
 

@@ -72,7 +72,7 @@ class SelfSupervisedGIN(FlowMethod):
             return KINDS if len(self.shape_) in (2, 3) else ()
         return tuple(name for name in self.augment if name in KINDS)
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return not self.augment or bool(self.transformations())
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
@@ -83,7 +83,7 @@ class SelfSupervisedGIN(FlowMethod):
             return Plan(augmented(data, n, rng, along=self.augment, copies=self.copies, spread=self.spread).views)
         return Plan({"x": single(data, n, rng).views["x"].repeat_interleave(self.copies, 0)})
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"eps": torch.randn(n * self.copies, *self.shape_, generator=rng, device=rng.device)}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -119,7 +119,7 @@ class SelfSupervisedGIN(FlowMethod):
         """Some sets of copies, (sets * copies, *shape), and noise for them."""
         plan = self.plan(data, sets, rng)
         views = {k: data.render(v).float() for k, v in plan.views.items()}
-        return self.augmented(views | plan.given), self.draws(sets, rng)["eps"]
+        return self.augmented(views | plan.given), self.sample_noise(sets, rng)["eps"]
 
     def encode(self, x: Tensor) -> Tensor:
         return self.outputs(x)[:, self.order_[: self.latent_dim_]]

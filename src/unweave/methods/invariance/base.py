@@ -58,7 +58,7 @@ class Classifying(ClassifierMixin, Autoencoding):
         return labels
 
     def prepare(self, data: FactorData) -> None:
-        rng = Generator(self.found_device()).manual_seed(0)
+        rng = Generator(self.resolve_device()).manual_seed(0)
         column = label_column(data, self.label or None)
         points = data.observed(sys.maxsize)
         points = data.sample(COUNTED, rng) if points is None else points
@@ -75,7 +75,7 @@ class Classifying(ClassifierMixin, Autoencoding):
         plan = labeled(data, n, rng, factor=self.label or None)
         return Plan(plan.views, {"u": self.index(plan.given["u"])})
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return True
 
     @final
@@ -92,7 +92,7 @@ class Classifying(ClassifierMixin, Autoencoding):
         return F.cross_entropy(net.classifier(self.predictive(z)), u)
 
     @torch.no_grad()
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         net: Any = self.net_
         column, points = label_column(data, self.label or None), data.sample(LOOKED_AT, Generator().manual_seed(0))
         guess = net.classifier(self.predictive(self.encode(data.render(points).float().cpu()))).argmax(1).cpu()

@@ -47,4 +47,4 @@ class CAI(Informed):
         return {"loss": ce + nuisance, "ce": ce, "nuisance": nuisance}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net.encoder(part), x)
+        return self.apply_network(lambda net, part: net.encoder(part), x)

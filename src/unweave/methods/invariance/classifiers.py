@@ -35,7 +35,7 @@ class CNNClassifier(Classifying):
         return {"loss": ce, "ce": ce}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net.encoder(part), x)
+        return self.apply_network(lambda net, part: net.encoder(part), x)
 
 
 @final

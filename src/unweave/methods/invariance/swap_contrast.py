@@ -98,7 +98,7 @@ class SwapContrast(Classifying, VAE):
         """What pairs tell, in words; an error where they tell nothing."""
         if not self.most_:
             return "No nuisances are known: nothing is exchanged."
-        rng = Generator(self.found_device()).manual_seed(0)
+        rng = Generator(self.resolve_device()).manual_seed(0)
         alone = float((self.plan(data, 256, rng).given["changed"] == 0).float().mean())
         names = ", ".join(self.pairs_) or "what your pairs differ in"
         if alone == 1:
@@ -134,7 +134,7 @@ class SwapContrast(Classifying, VAE):
         net.classifier = nn.Linear(p, len(self.levels_))
         return net
 
-    def rates(self) -> dict[str, Adam]:
+    def optimizers(self) -> dict[str, Adam]:
         return {"": Adam(self.lr), "classifier.": Adam(self.classifier_lr)}
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
@@ -145,10 +145,10 @@ class SwapContrast(Classifying, VAE):
         u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()
         return Plan(plan.views, {"u": self.index(u), "changed": plan.given["k"]})
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return False
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         p, d = self.parts()[0], sum(self.parts())
         sizes = {f"{name}{i}": size for name, size in (("eps", d), ("zeta", p)) for i in range(2 if self.most_ else 1)}
         return {name: torch.randn(n, size, generator=rng, device=rng.device) for name, size in sizes.items()}
@@ -156,7 +156,7 @@ class SwapContrast(Classifying, VAE):
     def prior(self, n: int, rng: Generator) -> Tensor:
         return torch.randn(n, sum(self.parts()), generator=rng)
 
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         net: Any = self.net_
         points, u = self.typical(data)
         with torch.no_grad():
@@ -171,7 +171,7 @@ class SwapContrast(Classifying, VAE):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))
-        super().conclude(data)
+        super().after_training(data)
         if self.learned_ < POOR:
             text = f"The class is hardly learned. More steps, or a larger beta, may help: beta={float(self.beta):g} is"
             self.diagnosis_ = [*self.diagnosis_, f"{text} weighed against a sum over {x[0].numel():,} numbers."]

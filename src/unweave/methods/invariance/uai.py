@@ -58,7 +58,7 @@ class UAI(Classifying):
         net.guess = nn.ModuleList([mlp(a, *self.disentanglers, b), mlp(b, *self.disentanglers, a)])
         return net
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"drop": torch.rand(n, self.parts()[0], generator=rng, device=rng.device)}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -73,4 +73,4 @@ class UAI(Classifying):
         return {"loss": self.alpha * ce + self.beta * rec + guess, "ce": ce, "rec": rec, "guess": guess}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: net.encoder(part), x)
+        return self.apply_network(lambda net, part: net.encoder(part), x)

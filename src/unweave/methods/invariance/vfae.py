@@ -48,7 +48,7 @@ class VFAE(Informed):
         net.register_buffer("phases", 2 * math.pi * torch.rand(self.waves))
         return net
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         sizes = {"eps": self.latent_dim, "eps2": self.upper_dim}
         return {name: torch.randn(n, d, generator=rng, device=rng.device) for name, d in sizes.items()}
 
@@ -68,7 +68,7 @@ class VFAE(Informed):
         return weighed({"ce": (1, ce), "bound": (self.generative, bound), "mmd": (self.mmd, apart)})
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: posterior(net, part).mean, x)
+        return self.apply_network(lambda net, part: posterior(net, part).mean, x)
 
     def decode(self, z: Tensor) -> Tensor:
         """With all values of the nuisances equally likely."""

@@ -41,8 +41,8 @@ class AdaVAE(VAE):
         # A single label says what belongs together: a pair shares it.
         return pairs(data, n, rng, k=0 if count == 1 else self.changed, redraw="any", alone="self")
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        return super().draws(n, rng) | {"eps2": super().draws(n, rng)["eps"]}
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
+        return super().sample_noise(n, rng) | {"eps2": super().sample_noise(n, rng)["eps"]}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         x, x2 = batch["x"], batch["x2"]

@@ -28,11 +28,11 @@ class VAE(Autoencoding):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         return self.coder(shape, 2 * self.latent_dim)
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"eps": torch.randn(n, self.latent_dim, generator=rng, device=rng.device)}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.applied(lambda net, part: posterior(net, part).mean, x)
+        return self.apply_network(lambda net, part: posterior(net, part).mean, x)
 
     def nats(self, x: Tensor) -> Tensor:
         """KL of every observation's posterior to the prior, code by code, (n, d)."""
@@ -40,7 +40,7 @@ class VAE(Autoencoding):
 
     def posterior_of(self, x: Tensor) -> Normal:
         """Means and log-variances of observations, (n, d) each."""
-        both = self.applied(lambda net, part: torch.cat(posterior(net, part), 1), x)
+        both = self.apply_network(lambda net, part: torch.cat(posterior(net, part), 1), x)
         return Normal(*both.chunk(2, 1))
 
     def prior(self, n: int, rng: Generator) -> Tensor:
@@ -74,7 +74,7 @@ class PenalizedVAE(VAE):
         return weighed({"rec": (1, rec), **self.penalty(net, q, z, batch)})
 
     @torch.no_grad()
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         x = data.render(data.sample(LOOKED_AT, Generator().manual_seed(0))).float().cpu()
         told = float(self.nats(x).sum(1).mean())
         if told < NOTHING:

@@ -60,14 +60,14 @@ class FactorVAE(PenalizedVAE):
         """Two batches: shuffled codes must not be those that the total correlation is estimated on."""
         return Plan({"x": data.sample(n, rng), "x2": data.sample(n, rng)})
 
-    def draws(self, n: int, rng: Generator) -> dict[str, Tensor]:
+    def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         shape = n, self.latent_dim
         eps, eps2 = (torch.randn(shape, generator=rng, device=rng.device) for _ in range(2))
         features = n, self.latent_dim // self.feature_dim
         return {"eps": eps, "eps2": eps2, "shuffle": torch.rand(features, generator=rng, device=rng.device)}
 
-    def rates(self) -> dict[str, Adam]:
-        return super().rates() | {"critic.": Adam(self.critic_lr, (0.5, 0.9))}
+    def optimizers(self) -> dict[str, Adam]:
+        return super().optimizers() | {"critic.": Adam(self.critic_lr, (0.5, 0.9))}
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         # D(z) = sigmoid(critic(z)) is the critic's belief that z comes from q(z) and not from its marginals, so that

@@ -40,7 +40,7 @@ class IVAE(PenalizedVAE):
     """hidden layers of the network from labels to variances"""
 
     def prepare(self, data: FactorData) -> None:
-        u = labeled(data, SEEN, Generator(self.found_device()).manual_seed(0), factor=self.label or None).given["u"]
+        u = labeled(data, SEEN, Generator(self.resolve_device()).manual_seed(0), factor=self.label or None).given["u"]
         sizes = {f.name: f.size for f in data.factors}
         name = self.label or next(f.name for f in data.factors if f.size is not None)
         self.classes_ = int(sizes[name] or 0)
@@ -53,7 +53,7 @@ class IVAE(PenalizedVAE):
         net.prior = mlp(self.classes_, *self.prior_hidden, self.latent_dim)
         return net
 
-    def stays(self) -> bool:
+    def is_cacheable(self) -> bool:
         return True
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
@@ -66,7 +66,7 @@ class IVAE(PenalizedVAE):
     def constant(self) -> float:
         return super().constant() + (0 if self.bernoulli() else 0.5 * math.prod(self.shape_) * math.log(self.spread))
 
-    def conclude(self, data: FactorData) -> None:
+    def after_training(self, data: FactorData) -> None:
         """Nothing: what a code tells cannot be seen without the label."""
 
     def nats(self, x: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class IVAE(PenalizedVAE):
     def prior(self, n: int, rng: Generator) -> Tensor:
         """Labels as often as in the data, codes from the prior of each."""
         u = torch.eye(self.classes_)[torch.multinomial(self.shares_, n, replacement=True, generator=rng)]
-        logvar = self.applied(lambda net, part: net.prior(part), u)
+        logvar = self.apply_network(lambda net, part: net.prior(part), u)
         eps = torch.randn(n, self.latent_dim, generator=rng)
         return Normal(torch.zeros_like(logvar), logvar).sample(eps)
 

@@ -35,4 +35,4 @@ def draw_run_traversals(run: Evaluated) -> Figure | None:
         method = catalog.load(run.folder)
     except InputError:  # a class of the user's own, which is not here
         return None
-    return draw_code_traversals(method, run.codes) if method.decodes() else None
+    return draw_code_traversals(method, run.codes) if method.has_decoder() else None
