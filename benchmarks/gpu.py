@@ -45,8 +45,9 @@ from unweave import methods
 from unweave.cli.terminal import print_table, print_text
 from unweave.data.core import Factor, FactorData, Table
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
-from unweave.methods.spectral.local import grams, hessian_operator, tangents
-from unweave.methods.spectral.neighbors import neighbors
+from unweave.methods.spectral.hessian import hessian_operator
+from unweave.methods.spectral.neighbors import find_neighbors
+from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import CHUNK, seeded, train
 from unweave.training.pack import LaneGroup
@@ -392,10 +393,10 @@ def taken(points: Tensor, sources: Tensor, device: str) -> dict[str, float]:
     """Seconds for neighbors, for the operator, and for everything; and how well it went."""
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     times = [time.perf_counter()]
-    near = neighbors(points.numpy(), 15, device)
+    near = find_neighbors(points.numpy(), 15, device)
     wait()
     times.append(time.perf_counter())
-    U = tangents(grams(points.to(device), near[:, 1:]), 15, 2)
+    U = tangent_coordinates(gram_matrices(points.to(device), near[:, 1:]), 15, 2)
     hessian_operator(U, near[:, 1:])
     wait()
     times.append(time.perf_counter())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unweave import InputError, catalog
-from unweave.methods.spectral.isometry import rescaling
+from unweave.methods.spectral.isometry import fit_rescaling
 from unweave.metrics import (
     beta_vae_score,
     dci,
@@ -109,7 +109,7 @@ def test_the_rescaling_minimizes_the_mean_squared_difference_of_distances():
 
     grid = np.linspace(0, 1.5, 151)
     best = min(loss(np.array([a, b])) for a in grid**2 for b in grid**2)
-    assert loss(rescaling(gaps, dx)) <= best + 1e-9
+    assert loss(fit_rescaling(gaps, dx)) <= best + 1e-9
 
 
 def test_columns_of_very_different_size_are_all_alive(z):

@@ -13,7 +13,7 @@ from unweave import catalog
 from unweave.experiments.grouping import best_of, by_labels
 from unweave.experiments.run import Evaluated
 from unweave.methods._autoencoding import Autoencoding
-from unweave.methods.flows.base import FlowMethod
+from unweave.methods.flows.base import NormalizingFlow
 from unweave.metrics.selection import model_centrality, udr
 from unweave.metrics.translation import translation_difficulty
 from unweave.utils.errors import InputError
@@ -71,10 +71,10 @@ def _easily_translated(run: Evaluated) -> float:
 def _likelihood(run: Evaluated) -> float:
     """That of a flow, or the bound on that of a VAE, in nats per observation, at the end of the training."""
     path, method = run.folder / "history.parquet", catalog.load(run.folder)
-    if not path.is_file() or not isinstance(method, Autoencoding | FlowMethod):
+    if not path.is_file() or not isinstance(method, Autoencoding | NormalizingFlow):
         return np.nan
     history = pd.read_parquet(path)
-    terms = ["nats"] if isinstance(method, FlowMethod) else ["rec", "kl"]
+    terms = ["nats"] if isinstance(method, NormalizingFlow) else ["rec", "kl"]
     if not {*terms} <= {*history}:
         return np.nan
     end = history.tail(max(1, int(RECENT * len(history)))).mean()

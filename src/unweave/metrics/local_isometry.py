@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.methods.spectral.isometry import CLOSEST, closest_pairs, isometry, rescaled
+from unweave.methods.spectral.isometry import CLOSEST_FRACTION, closest_pairs, isometry_score, rescaled_distances
 from unweave.metrics.contract import checked, metric
 from unweave.utils.errors import InputError
 
@@ -21,17 +21,21 @@ class NearPairs(NamedTuple):
 
 
 @metric(paper="Horan, Richardson and Weiss (2021), Sec. 4", truth="inputs")
-def local_isometry(inputs: Any, codes: Any, *, closest: float = CLOSEST, points: int = 3_000, seed: int = 0) -> float:
+def local_isometry(
+    inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
+) -> float:
     """Correlation of distances in the data with distances in the codes, over the closest 5 % of pairs of inputs.
 
     The codes are first rescaled, each dimension by its own factor, so that the mean squared difference of the two
     distances is least. No labels are needed. Beyond `points` samples, a random subset of that size is used.
     """
     pairs = near_pairs(inputs, codes, closest=closest, points=points, seed=seed)
-    return isometry(pairs.dz, pairs.dx)
+    return isometry_score(pairs.dz, pairs.dx)
 
 
-def near_pairs(inputs: Any, codes: Any, *, closest: float = CLOSEST, points: int = 3_000, seed: int = 0) -> NearPairs:
+def near_pairs(
+    inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
+) -> NearPairs:
     """The closest share of all pairs of inputs, d(x_i, x_j) < epsilon, with both their distances."""
     x, z = checked(inputs, codes, what="inputs")
     if not 0 < closest <= 1:
@@ -41,4 +45,4 @@ def near_pairs(inputs: Any, codes: Any, *, closest: float = CLOSEST, points: int
         chosen.sort()
         x, z = x[chosen], z[chosen]
     pairs = closest_pairs(x, closest)
-    return NearPairs(*pairs, rescaled(z, pairs))
+    return NearPairs(*pairs, rescaled_distances(z, pairs))

@@ -15,21 +15,21 @@ from tests.methods.test_recovery import swiss_roll
 from unweave import Factor, InputError, Mixing
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
-from unweave.methods.spectral.dimension import by_gap, likeliest
-from unweave.methods.spectral.eigen import smallest
-from unweave.methods.spectral.extend import Atlas, landmarks
-from unweave.methods.spectral.isometry import closest_pairs, most_isometric
-from unweave.methods.spectral.local import (
-    by_projection,
-    grams,
-    hessian_operator,
+from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension
+from unweave.methods.spectral.eigensolver import smallest_eigenvectors
+from unweave.methods.spectral.hessian import hessian_operator
+from unweave.methods.spectral.isometry import closest_pairs, select_columns
+from unweave.methods.spectral.neighbors import _by_distance, _self_first, find_neighbors, label_components
+from unweave.methods.spectral.out_of_sample import AffineMaps, landmarks
+from unweave.methods.spectral.preprocessing import fit_projection, smoothed, unique_rows
+from unweave.methods.spectral.preprocessing import main_directions as image_directions
+from unweave.methods.spectral.tangent import tangent_operator
+from unweave.methods.spectral.tangent_space import (
+    gram_matrices,
+    gram_schmidt,
     main_directions,
-    tangent_operator,
-    tangents,
+    tangent_coordinates,
 )
-from unweave.methods.spectral.neighbors import _by_distance, _self_first, neighbors, parts
-from unweave.methods.spectral.view import main_directions as image_directions
-from unweave.methods.spectral.view import smoothed, view_of, without_repeats
 from unweave.metrics import mcc
 
 
@@ -44,7 +44,7 @@ def flat(n, d, seed=0, width=20):
 
 def test_neighbors_are_the_nearest_with_the_point_itself_first():
     x = np.random.default_rng(0).normal(size=(400, 3))
-    near = neighbors(x, 7)
+    near = find_neighbors(x, 7)
     assert near.shape == (400, 8)
     assert (near[:, 0] == np.arange(400)).all()
     exact = np.argsort(cdist(x, x), 1)[:, 1:8]
@@ -54,26 +54,26 @@ def test_neighbors_are_the_nearest_with_the_point_itself_first():
 
 def test_a_point_that_coincides_with_others_is_still_its_own_first_neighbor():
     x = np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 5, 0)
-    near = neighbors(x, 6)
+    near = find_neighbors(x, 6)
     assert (near[:, 0] == np.arange(100)).all()
     assert all(len(set(row)) == 7 for row in near)
 
 
 def test_neighbors_of_many_points_are_found_in_another_order_and_are_the_same(monkeypatch):
     x = np.random.default_rng(0).normal(size=(500, 3))
-    before = neighbors(x, 5)
+    before = find_neighbors(x, 5)
     monkeypatch.setattr("unweave.methods.spectral.neighbors.LARGE", 100)
-    shared = [len(set(a) & set(b)) for a, b in zip(neighbors(x, 5), before, strict=True)]
+    shared = [len(set(a) & set(b)) for a, b in zip(find_neighbors(x, 5), before, strict=True)]
     assert np.mean(shared) > 5.9, "a little slack is allowed in the search among many"
     monkeypatch.setattr("unweave.methods.spectral.neighbors.SLACK", 0.0)
-    assert np.array_equal(neighbors(x, 5), before)
+    assert np.array_equal(find_neighbors(x, 5), before)
 
 
 def test_parts_are_numbered_from_the_largest_on():
     x = np.concatenate(
         [np.random.default_rng(0).uniform(size=(30, 2)), 50 + np.random.default_rng(1).uniform(size=(70, 2))]
     )
-    member = parts(neighbors(x, 5))
+    member = label_components(find_neighbors(x, 5))
     assert (member[:30] == 1).all()
     assert (member[30:] == 0).all()
 
@@ -84,7 +84,7 @@ def test_parts_are_numbered_from_the_largest_on():
 @pytest.mark.parametrize(("k", "d"), [(8, 2), (20, 3), (40, 5)])
 def test_local_directions_are_those_of_a_singular_value_decomposition(k, d):
     x, _ = flat(500, d)
-    cloud = torch.from_numpy(x)[torch.from_numpy(neighbors(x, k))[:, 1:]]
+    cloud = torch.from_numpy(x)[torch.from_numpy(find_neighbors(x, k))[:, 1:]]
     ours = main_directions((cloud - cloud[:, :1]) @ (cloud - cloud[:, :1]).mT, d)
     exact = torch.linalg.svd(cloud - cloud.mean(1, keepdim=True), full_matrices=False)[0][:, :, :d]
     cosines = torch.linalg.svdvals(ours.mT @ exact)[:, -1]
@@ -94,17 +94,17 @@ def test_local_directions_are_those_of_a_singular_value_decomposition(k, d):
 
 def test_gram_matrices_of_fewer_neighbors_are_corners():
     x, _ = flat(300, 2)
-    points, near = torch.from_numpy(x), neighbors(x, 20)[:, 1:]
-    few = tangents(grams(points, near[:, :9]), 9, 2)
-    corners = tangents(grams(points, near), 9, 2)
+    points, near = torch.from_numpy(x), find_neighbors(x, 20)[:, 1:]
+    few = tangent_coordinates(gram_matrices(points, near[:, :9]), 9, 2)
+    corners = tangent_coordinates(gram_matrices(points, near), 9, 2)
     assert torch.allclose((few @ few.mT), (corners @ corners.mT), atol=1e-4)
 
 
 @pytest.mark.parametrize("operator", [hessian_operator, tangent_operator])
 def test_constants_and_coordinates_are_in_the_null_space_and_bends_are_not(operator):
     z = np.random.default_rng(0).uniform(size=(400, 2))
-    near = neighbors(z, 12)[:, 1:]
-    M = operator(tangents(grams(torch.from_numpy(z), near), 12, 2), near)
+    near = find_neighbors(z, 12)[:, 1:]
+    M = operator(tangent_coordinates(gram_matrices(torch.from_numpy(z), near), 12, 2), near)
 
     def energy(f):
         return f @ (M @ f) / (f @ f)
@@ -119,9 +119,9 @@ def test_constants_and_coordinates_are_in_the_null_space_and_bends_are_not(opera
 def test_the_hessian_operator_is_scikit_learns():
     """Same points, same neighbors: the same space."""
     x, _ = flat(900, 2)
-    near = neighbors(x, 12)[:, 1:]
-    M = hessian_operator(tangents(grams(torch.from_numpy(x), near), 12, 2), near)
-    ours = smallest(M, 2, expected=2)[1]
+    near = find_neighbors(x, 12)[:, 1:]
+    M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(x), near), 12, 2), near)
+    ours = smallest_eigenvectors(M, 2, expected=2)[1]
     lle = LocallyLinearEmbedding(n_components=2, n_neighbors=12, method="hessian", eigen_solver="dense", random_state=0)
     assert np.rad2deg(subspace_angles(ours, lle.fit_transform(x))).max() < 1
 
@@ -134,9 +134,9 @@ def test_the_hessian_operator_is_scikit_learns():
 )
 def test_the_null_space_is_the_exact_one(n, d, k, direct):
     x, _ = flat(n, d)
-    near = neighbors(x, k)[:, 1:]
-    M = hessian_operator(tangents(grams(torch.from_numpy(x), near), k, d), near)
-    values, vectors = smallest(M, d + 2, expected=d, direct=direct)
+    near = find_neighbors(x, k)[:, 1:]
+    M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(x), near), k, d), near)
+    values, vectors = smallest_eigenvectors(M, d + 2, expected=d, direct=direct)
     exact_values, exact = eigh(M.toarray(), subset_by_index=(0, d))
     assert np.rad2deg(subspace_angles(vectors[:, :d], exact)).max() < 1
     np.testing.assert_allclose(values[:d], exact_values[1:], rtol=1e-3, atol=1e-12)
@@ -145,9 +145,9 @@ def test_the_null_space_is_the_exact_one(n, d, k, direct):
 
 def test_an_exactly_singular_matrix_has_a_null_space_too():
     z = np.random.default_rng(0).uniform(size=(900, 2))
-    near = neighbors(z, 10)[:, 1:]
-    M = hessian_operator(tangents(grams(torch.from_numpy(z), near), 10, 2), near)
-    vectors = smallest(M, 2, expected=2)[1]
+    near = find_neighbors(z, 10)[:, 1:]
+    M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(z), near), 10, 2), near)
+    vectors = smallest_eigenvectors(M, 2, expected=2)[1]
     assert (
         np.rad2deg(subspace_angles(np.column_stack([vectors, np.ones(900)]), np.column_stack([z, np.ones(900)]))).max()
         < 0.1
@@ -159,7 +159,7 @@ def test_a_trivial_vector_of_ones_own_is_projected_out():
     Q = np.linalg.qr(rng.normal(size=(600, 600)))[0]
     values = np.concatenate([[0, 1e-6, 2e-6], np.linspace(0.1, 1, 597)])
     M = csc_matrix((Q * values) @ Q.T)
-    found, vectors = smallest(M, 2, trivial=Q[:, 0], expected=2)
+    found, vectors = smallest_eigenvectors(M, 2, trivial=Q[:, 0], expected=2)
     np.testing.assert_allclose(found, [1e-6, 2e-6], rtol=1e-4)
     assert np.rad2deg(subspace_angles(vectors, Q[:, 1:3])).max() < 0.1
 
@@ -172,9 +172,9 @@ def test_of_several_columns_the_independent_ones_are_taken():
     z = np.random.default_rng(0).uniform(-1, 1, (600, 2)) * [5, 1]
     pairs = closest_pairs(z, 0.02)
     y = np.column_stack([z[:, 0], z[:, 0] ** 2, z[:, 1], z[:, 0] ** 3])
-    assert most_isometric(y, 2, pairs).columns == (0, 2)
+    assert select_columns(y, 2, pairs).columns == (0, 2)
     mixed = np.column_stack([z @ [1, 1], z @ [1, -2], z[:, 0] ** 2])
-    choice = most_isometric(mixed, 2, pairs)
+    choice = select_columns(mixed, 2, pairs)
     assert choice.columns == (0, 1), "up to a linear map the first two are the factors"
     assert choice.score > 0.999
 
@@ -182,15 +182,15 @@ def test_of_several_columns_the_independent_ones_are_taken():
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_dimensions_are_counted(d):
     x, _ = flat(2500, d)
-    near = neighbors(x, 20)
-    assert likeliest(x, near) == pytest.approx(d, abs=0.45)
+    near = find_neighbors(x, 20)
+    assert likelihood_dimension(x, near) == pytest.approx(d, abs=0.45)
 
 
 def test_the_gap_sees_the_dimension_through_noise():
     x = swiss_roll(2000)[0] @ np.linalg.qr(np.random.default_rng(0).normal(size=(10, 3)))[0].T
     x = x + 0.05 * np.random.default_rng(1).normal(size=x.shape)
-    near = neighbors(x, 30)
-    assert by_gap(torch.from_numpy(x), near, 6) == 2
+    near = find_neighbors(x, 30)
+    assert gap_dimension(torch.from_numpy(x), near, 6) == 2
 
 
 # Views ----------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_the_gap_sees_the_dimension_through_noise():
 def test_a_folded_blur_is_a_blur():
     """Projecting the blurred image and projecting with blurred directions are the same."""
     x = torch.rand(60, 1, 12, 12, generator=torch.Generator().manual_seed(0))
-    view = view_of(x.flatten(1), 5, 1.5, (1, 12, 12), torch.Generator().manual_seed(0))
+    view = fit_projection(x.flatten(1), 5, 1.5, (1, 12, 12), torch.Generator().manual_seed(0))
     blurred = smoothed(x.flatten(1), 1.5, (1, 12, 12)).double()
     mean, directions = image_directions(blurred, 5, torch.Generator().manual_seed(0))
     expected = (blurred - mean) @ directions.T
@@ -220,11 +220,11 @@ def test_random_projections_find_the_main_directions():
 
 def test_repeats_are_found_by_their_bits():
     x = torch.tensor([[1.0, 2], [0, 0], [1, 2], [2, 1], [0, 0]])
-    assert without_repeats(x).tolist() == [0, 1, 3]
-    assert without_repeats(x.double()).tolist() == [0, 1, 3]
+    assert unique_rows(x).tolist() == [0, 1, 3]
+    assert unique_rows(x.double()).tolist() == [0, 1, 3]
     signs = torch.from_numpy(np.random.default_rng(0).choice([-1.0, 1.0], (500, 64)))
-    assert len(without_repeats(signs)) == 500, "signs and small numbers differ in few bits"
-    assert len(without_repeats(torch.cat([signs, signs[:7]]))) == 500
+    assert len(unique_rows(signs)) == 500, "signs and small numbers differ in few bits"
+    assert len(unique_rows(torch.cat([signs, signs[:7]]))) == 500
 
 
 # Landmarks and maps ---------------------------------------------------------------------------------------------
@@ -244,9 +244,11 @@ def test_maps_are_exact_for_affine_codes(d):
     x, z = flat(1500, d)
     plane = z @ np.random.default_rng(1).normal(size=(d, 9))
     codes = z @ np.random.default_rng(2).normal(size=(d, d)) + 3
-    atlas = Atlas(torch.from_numpy(plane[:1200]), torch.from_numpy(codes[:1200]), 12)
+    atlas = AffineMaps(torch.from_numpy(plane[:1200]), torch.from_numpy(codes[:1200]), 12)
     assert np.abs(atlas(torch.from_numpy(plane[1200:])).numpy() - codes[1200:]).max() < 1e-3
-    bent = Atlas(torch.from_numpy(x[:1200]), torch.from_numpy(codes[:1200]), 12)(torch.from_numpy(x[1200:])).numpy()
+    bent = AffineMaps(torch.from_numpy(x[:1200]), torch.from_numpy(codes[:1200]), 12)(
+        torch.from_numpy(x[1200:])
+    ).numpy()
     assert np.corrcoef(bent[:, 0], codes[1200:, 0])[0, 1] > 0.99
 
 
@@ -308,7 +310,7 @@ def test_a_point_that_is_nobodys_neighbor_is_held_by_its_own_neighborhood():
     assert (held[0] == 0).sum() == 3
     assert held[1].min() > 0
     assert method.operator(cloud, 10, 2)[0].diagonal().min() > 1e-6
-    assert hessian_operator(tangents(cloud.grams, 10, 2), cloud.near[:, 1:11]).diagonal().min() == 0
+    assert hessian_operator(tangent_coordinates(cloud.grams, 10, 2), cloud.near[:, 1:11]).diagonal().min() == 0
 
 
 def test_averaged_landmarks_turn_more_data_into_less_noise():
@@ -478,7 +480,7 @@ def test_neighbors_by_all_distances_are_those_of_the_tree():
     points = np.random.default_rng(0).normal(size=(500, 3))
     points[7] = points[3]  # a repeat
     found = _self_first(_by_distance(torch.from_numpy(points), 9).numpy())
-    expected = neighbors(points, 8)
+    expected = find_neighbors(points, 8)
     far = [np.linalg.norm(points[near] - points[:, None], axis=2) for near in (found, expected)]
     np.testing.assert_allclose(*far, atol=1e-7)
     assert (found[:, 0] == np.arange(500)).all()
@@ -489,7 +491,7 @@ def test_projections_give_the_basis_of_householder_up_to_signs():
     A = torch.randn(50, 12, 6, generator=rng, dtype=torch.float64)
     A[3, :, 4] = A[3, :, 0] + 1e-9 * A[3, :, 4]  # nearly dependent
     kept = A.clone()
-    Q, expected = by_projection(A), torch.linalg.qr(A)[0]
+    Q, expected = gram_schmidt(A), torch.linalg.qr(A)[0]
     assert torch.equal(A, kept)
     eye = torch.eye(6, dtype=torch.float64).expand(50, 6, 6)
     torch.testing.assert_close(Q.mT @ Q, eye, atol=1e-12, rtol=0)
@@ -499,7 +501,7 @@ def test_projections_give_the_basis_of_householder_up_to_signs():
 def test_projections_complete_a_basis_where_columns_repeat_or_vanish():
     A = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0))
     A[0, :, 2], A[0, :, 3], A[1] = A[0, :, 1], 0.0, 0.0
-    Q = by_projection(A)
+    Q = gram_schmidt(A)
     torch.testing.assert_close(Q.mT @ Q, torch.eye(4).expand(2, 4, 4), atol=1e-6, rtol=0)
     torch.testing.assert_close(Q[0, :, :2] @ Q[0, :, :2].mT @ A[0, :, :2], A[0, :, :2])
 
@@ -507,6 +509,6 @@ def test_projections_complete_a_basis_where_columns_repeat_or_vanish():
 def test_the_operators_do_not_depend_on_which_way_a_basis_was_found(monkeypatch):
     data = SquaresXY(points=300, size=16, side=6).load()
     usual = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
-    monkeypatch.setattr("unweave.methods.spectral.local.orthonormal", by_projection)
+    monkeypatch.setattr("unweave.methods.spectral.tangent_space.orthonormalize", gram_schmidt)
     other = HessianICA(latent_dim=2, n_neighbors=12).fit(data)
     assert mcc(usual.codes_, other.codes_) > 1 - 1e-6

@@ -40,7 +40,7 @@ class FlowNet(nn.Module):
         self.flow = flow
 
 
-class FlowMethod(Neural):
+class NormalizingFlow(Neural):
     """Abstract: x -> y = g^-1(x), invertible and by default of volume one; y sorted by deviation are the codes."""
 
     renamed = MappingProxyType({"standardise": "standardize"})

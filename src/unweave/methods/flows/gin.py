@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float
 from unweave.data.supervision import Plan, labeled
-from unweave.methods.flows.base import FlowMethod, few
+from unweave.methods.flows.base import NormalizingFlow, few
 from unweave.methods.flows.families import FAMILIES, Coefficients, Family, FamilyName, weights
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
@@ -28,7 +28,7 @@ POSITIVE = 20.0  # the largest |x| that a family on a half-line can start from, 
 
 
 @final
-class GIN(FlowMethod):
+class GIN(NormalizingFlow):
     """GIN: labels tell the latent variables apart, deviations tell the informative ones from noise.
 
     Labels are classes, or rows of class probabilities. A class has means and deviations of its own along every latent

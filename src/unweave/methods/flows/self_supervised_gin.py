@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from unweave.data.augment import KINDS, warp
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan, augmented, single, transformed
-from unweave.methods.flows.base import FlowMethod
+from unweave.methods.flows.base import NormalizingFlow
 from unweave.utils.errors import InputError, plural
 
 LEAST = 1e-12  # a variance below this is rounding
@@ -25,7 +25,7 @@ MOST_COPIED = 2**26  # numbers in the copies that are looked at
 
 
 @final
-class SelfSupervisedGIN(FlowMethod):
+class SelfSupervisedGIN(NormalizingFlow):
     """Self-supervised GIN: every observation is the label of its own augmented copies.
 
     The copies of one observation have means and deviations of their own along every latent variable, which are taken

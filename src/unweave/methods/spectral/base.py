@@ -16,14 +16,22 @@ from torch import Generator, Tensor
 from unweave.data.core import FactorData
 from unweave.methods.base import Method
 from unweave.methods.linear import excess_kurtosis, independent
-from unweave.methods.spectral.cloud import Attempt, Cloud
-from unweave.methods.spectral.dimension import by_gap, likeliest
-from unweave.methods.spectral.eigen import smallest
-from unweave.methods.spectral.extend import Atlas, landmarks
-from unweave.methods.spectral.isometry import closest_pairs, isometry, most_isometric, rescaled
-from unweave.methods.spectral.local import grams
-from unweave.methods.spectral.neighbors import neighbors, parts
-from unweave.methods.spectral.view import AT_ONCE, SUBSET, View, finite, project, view_of, without_repeats
+from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension
+from unweave.methods.spectral.eigensolver import smallest_eigenvectors
+from unweave.methods.spectral.isometry import closest_pairs, isometry_score, rescaled_distances, select_columns
+from unweave.methods.spectral.neighbors import find_neighbors, label_components
+from unweave.methods.spectral.out_of_sample import AffineMaps, landmarks
+from unweave.methods.spectral.point_cloud import Embedding, PointCloud
+from unweave.methods.spectral.preprocessing import (
+    AT_ONCE,
+    SUBSET,
+    Projection,
+    finite,
+    fit_projection,
+    project,
+    unique_rows,
+)
+from unweave.methods.spectral.tangent_space import gram_matrices
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import usable
 
@@ -41,7 +49,7 @@ BLUR = 1 / 32  # of an image's width: the smoothing that "auto" tries
 
 
 # The maps of a fitted method, worked out when it first places points: they follow from what it learned.
-_ATLASES: WeakKeyDictionary[Method, tuple[Tensor, Atlas]] = WeakKeyDictionary()
+_ATLASES: WeakKeyDictionary[Method, tuple[Tensor, AffineMaps]] = WeakKeyDictionary()
 
 
 class SpectralICA(Method):
@@ -71,7 +79,7 @@ class SpectralICA(Method):
     # The operator -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
+    def operator(self, cloud: PointCloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """A positive matrix over the n points and its trivial null vector (n,), from k neighbors of each."""
 
     @abstractmethod
@@ -89,7 +97,7 @@ class SpectralICA(Method):
         chosen = data.observed(self.samples)
         if chosen is None:
             chosen = data.sample(self.samples, Generator().manual_seed(int(self.seed)))
-        best: tuple[Cloud, Attempt, View, float] | None = None
+        best: tuple[PointCloud, Embedding, Projection, float] | None = None
         for sigma in self._blurs(data.shape):
             view, cloud = self._cloud(data, chosen, sigma)
             trial = self._dimension(cloud)
@@ -111,10 +119,10 @@ class SpectralICA(Method):
         self._judge(cloud, found)
 
     def encode(self, x: Tensor) -> Tensor:
-        q = View(self.mean_, self.components_)(x)
+        q = Projection(self.mean_, self.components_)(x)
         known, atlas = _ATLASES.get(self, (None, None))
         if known is not self.codes_ or atlas is None:
-            atlas = Atlas(self.points_, self.codes_, self._map_size())
+            atlas = AffineMaps(self.points_, self.codes_, self._map_size())
             _ATLASES[self] = self.codes_, atlas
         return atlas(q)
 
@@ -150,14 +158,14 @@ class SpectralICA(Method):
             return [float(self.smooth)]
         return [0.0, max(1.0, min(shape[-2:]) * BLUR)] if len(shape) >= 2 and min(shape[-2:]) >= 8 else [0.0]
 
-    def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[View, Cloud]:
+    def _cloud(self, data: FactorData, chosen: Tensor, sigma: float) -> tuple[Projection, PointCloud]:
         """The points to solve for, with their neighbors, and the map to them."""
         rng = np.random.default_rng(int(self.seed))
         n, features = len(chosen), prod(data.shape)
         small = n <= ALONE and n * features <= AT_ONCE  # all of it can be held as floats
         if small:
             x = data.render(chosen).flatten(1)
-            kept = without_repeats(x)
+            kept = unique_rows(x)
             x = x if len(kept) == n else x[kept]
             n = len(x)
             sample = x[_some(n, rng)] if n > SUBSET else x
@@ -166,7 +174,7 @@ class SpectralICA(Method):
         if bool((finite(sample)[-1] == sample[0]).all()) and bool((sample == sample[:1]).all()):
             raise InputError("every column of the data is constant: there is nothing to take apart")
         keep = min(self.project or features, features, max(n - 1, 1))
-        view = view_of(sample, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
+        view = fit_projection(sample, keep, sigma, data.shape, Generator().manual_seed(int(self.seed)))
         if self.latent_dim != "auto" and len(view.components) < self.latent_dim:
             raise InputError(
                 f"latent_dim={self.latent_dim} is more than the data allow: all their columns are combinations of "
@@ -174,9 +182,9 @@ class SpectralICA(Method):
             )
         points = finite(view(x)) if small else project(view, data.render, chosen, features)
         scale = float(points.abs().max()) or 1.0  # local products are in single precision: keep them near one
-        points, view = points / scale, View(view.mean, view.components / scale)
+        points, view = points / scale, Projection(view.mean, view.components / scale)
         if not small:
-            points = points[without_repeats(points)]
+            points = points[unique_rows(points)]
         said = (
             [f"{plural(len(chosen) - len(points), 'observation')} repeat others."] if len(points) < len(chosen) else []
         )
@@ -192,7 +200,7 @@ class SpectralICA(Method):
             return LANDMARKS if n > ALONE else 0
         return int(self.landmarks) if 0 < self.landmarks < n else 0
 
-    def _surveyed(self, points: Tensor, said: list[str], rng: np.random.Generator) -> Cloud:
+    def _surveyed(self, points: Tensor, said: list[str], rng: np.random.Generator) -> PointCloud:
         """Neighbors for every k that will be tried, and the near pairs that judge."""
         n = len(points)
         d = 1 if self.latent_dim == "auto" else int(self.latent_dim)
@@ -204,33 +212,35 @@ class SpectralICA(Method):
                 f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbors"
             )
         device = usable(self.device)
-        near = neighbors(points.numpy(), min(most, n - 1), device)
+        near = find_neighbors(points.numpy(), min(most, n - 1), device)
         if self.on_disconnected == "largest":
             # Parts as a usual neighborhood sees them: one large enough to reach a far clump would bridge the gap.
-            whole = parts(near[:, : min(2 * least, near.shape[1] - 1) + 1]) == 0
+            whole = label_components(near[:, : min(2 * least, near.shape[1] - 1) + 1]) == 0
             if not whole.all():
                 left = f"{int((~whole).sum()):,} of {n:,} points are in other parts of the graph and were left out."
                 return self._surveyed(points[torch.from_numpy(whole)], [*said, left], rng)
         judges = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
         share = min(1.0, max(JUDGING, 10 / (len(judges) - 1)))  # of few points more pairs: five for each point at least
-        kept = list(grams(points.to(device), near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
-        return Cloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], share), tuple(said), device)
+        kept = list(gram_matrices(points.to(device), near[:, 1:])) if n * near.shape[1] ** 2 <= KEPT else None
+        return PointCloud(points, near, kept, judges, closest_pairs(points.numpy()[judges], share), tuple(said), device)
 
     # Attempts ---------------------------------------------------------------------------------------------------
 
-    def _attempt(self, cloud: Cloud, d: int, k: int) -> Attempt:
+    def _attempt(self, cloud: PointCloud, d: int, k: int) -> Embedding:
         """Embed with k neighbors."""
         n = len(cloud.points)
         operator, trivial = self.operator(cloud, k, d)
         spare = {1: 3, 2: 4, 3: 3}.get(d, 2)
         count = min(d + spare, n - 2)
-        values, vectors = smallest(operator, count, trivial=trivial, expected=d, direct=d <= 3, seed=int(self.seed))
+        values, vectors = smallest_eigenvectors(
+            operator, count, trivial=trivial, expected=d, direct=d <= 3, seed=int(self.seed)
+        )
         y = self.embedded(vectors, trivial)
         y = y / np.maximum(y.std(0), 1e-300)
-        choice = most_isometric(y[cloud.judges], d, cloud.pairs, margin=0.02 if self.linear else np.inf)
-        return Attempt(k, d, y[:, list(choice.columns)], values, choice, {})
+        choice = select_columns(y[cloud.judges], d, cloud.pairs, margin=0.02 if self.linear else np.inf)
+        return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
 
-    def _dimension(self, cloud: Cloud) -> Attempt:
+    def _dimension(self, cloud: PointCloud) -> Embedding:
         """A first embedding, in the given number of dimensions or in the one that seems right."""
         if self.latent_dim != "auto":
             d = int(self.latent_dim)
@@ -238,7 +248,7 @@ class SpectralICA(Method):
         n, features = cloud.points.shape
         most = max(d for d in range(1, MOST_DIMENSIONS + 1) if d == 1 or (d <= features and self._room(n, d)))
         few = cloud.near[:, : min(20, n - 1) + 1]
-        guess, gap = likeliest(cloud.points.numpy(), few), by_gap(cloud.points, few, most)
+        guess, gap = likelihood_dimension(cloud.points.numpy(), few), gap_dimension(cloud.points, few, most)
         candidates = sorted({min(max(1, int(c)), most) for c in (np.floor(guess + 0.25), np.ceil(guess - 0.25), gap)})
         trials = [self._attempt(cloud, d, self._default(cloud, d)) for d in candidates]
         best = max(trials, key=lambda t: (t.choice.score > max(u.choice.score for u in trials) - 0.01, -t.d))
@@ -249,17 +259,17 @@ class SpectralICA(Method):
     def _room(self, n: int, d: int) -> bool:
         return n > 2 * self.least_neighbors(d)
 
-    def _default(self, cloud: Cloud, d: int) -> int:
+    def _default(self, cloud: PointCloud, d: int) -> int:
         """The neighborhood of a first attempt, large enough to hold the points together if any is."""
         if self.n_neighbors != "auto":
             self._check_enough(d)
-            if parts(cloud.near[:, : int(self.n_neighbors) + 1]).max() > 0:
+            if label_components(cloud.near[:, : int(self.n_neighbors) + 1]).max() > 0:
                 raise _in_parts(cloud, int(self.n_neighbors))
             return int(self.n_neighbors)
         grid = self._grid(cloud, d)
         return grid[min(3, len(grid) - 1)]
 
-    def _grid(self, cloud: Cloud, d: int) -> list[int]:
+    def _grid(self, cloud: PointCloud, d: int) -> list[int]:
         """The values of k that hold the points together, of those to try."""
         least, most = self.least_neighbors(d), cloud.near.shape[1] - 1
         if most < least:
@@ -268,20 +278,20 @@ class SpectralICA(Method):
             )
         largest = min(most, max(least + 1, len(cloud.near) // 4, min(most, 2 * least)))
         grid = sorted({round(k) for k in np.geomspace(min(least, largest), largest, SEARCHED)})
-        whole = [k for k in grid if parts(cloud.near[:, : k + 1]).max() == 0]
+        whole = [k for k in grid if label_components(cloud.near[:, : k + 1]).max() == 0]
         if whole:
             self._warn_of_clumps(cloud, grid, whole[0])
             return whole
         while largest < most:  # points in clumps: whatever holds them together
             largest = min(most, largest + max(1, largest // 4))
-            if parts(cloud.near[:, : largest + 1]).max() == 0:
+            if label_components(cloud.near[:, : largest + 1]).max() == 0:
                 return [largest]
         raise _in_parts(cloud, largest)
 
-    def _warn_of_clumps(self, cloud: Cloud, grid: list[int], first: int) -> None:
+    def _warn_of_clumps(self, cloud: PointCloud, grid: list[int], first: int) -> None:
         """Say so if only large neighborhoods reach some points: they decide k for all the others."""
         usual = grid[min(3, len(grid) - 1)]
-        sizes = np.bincount(parts(cloud.near[:, : usual + 1]))
+        sizes = np.bincount(label_components(cloud.near[:, : usual + 1]))
         if first > usual and len(sizes) > 1:
             warnings.warn(
                 f"the neighbor graph of n_neighbors={usual} falls into {len(sizes)} parts (the second has {sizes[1]} "
@@ -290,7 +300,7 @@ class SpectralICA(Method):
                 stacklevel=6,
             )
 
-    def _neighborhood(self, cloud: Cloud, trial: Attempt) -> Attempt:
+    def _neighborhood(self, cloud: PointCloud, trial: Embedding) -> Embedding:
         """The embedding with the given k, or with the one that keeps near distances best."""
         if self.n_neighbors != "auto":
             return trial
@@ -312,17 +322,17 @@ class SpectralICA(Method):
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 
-    def _judge(self, cloud: Cloud, found: Attempt) -> None:
+    def _judge(self, cloud: PointCloud, found: Embedding) -> None:
         """How far to trust the codes, in numbers and in words."""
         z = self.codes_.numpy()
-        self.isometry_ = isometry(rescaled(z[cloud.judges], cloud.pairs), cloud.pairs.dx)
+        self.isometry_ = isometry_score(rescaled_distances(z[cloud.judges], cloud.pairs), cloud.pairs.dx)
         kurtosis, error = excess_kurtosis((z - z.mean(0)) / z.std(0))
         self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
         expected, unwanted = found.values[: found.d].max(), found.values[found.d :]
         self.eigengap_ = float(unwanted.min() / max(expected, 1e-300)) if len(unwanted) else float("inf")
         self.diagnosis_ = [*self._said_of_data(cloud, found), *self._said_of_factors(kurtosis, error)]
 
-    def _said_of_data(self, cloud: Cloud, found: Attempt) -> list[str]:
+    def _said_of_data(self, cloud: PointCloud, found: Embedding) -> list[str]:
         said = list(cloud.said)
         if self.smooth_:
             said.append(f"Images were blurred by {self.smooth_:g} pixels.")
@@ -372,9 +382,9 @@ def _some(n: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy(np.sort(rng.choice(n, min(n, SUBSET), replace=False)))
 
 
-def _in_parts(cloud: Cloud, k: int) -> InputError:
+def _in_parts(cloud: PointCloud, k: int) -> InputError:
     """Of a graph in parts, each would look like a factor of its own."""
-    sizes = np.bincount(parts(cloud.near[:, : k + 1])).tolist()
+    sizes = np.bincount(label_components(cloud.near[:, : k + 1])).tolist()
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
     return InputError(
         f"the neighbor graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "

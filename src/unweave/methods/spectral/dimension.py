@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from unweave.data.core import in_parts
-from unweave.methods.spectral.local import BATCH
+from unweave.methods.spectral.tangent_space import BATCH
 
 
-def likeliest(points: np.ndarray, near: np.ndarray) -> float:
+def likelihood_dimension(points: np.ndarray, near: np.ndarray) -> float:
     """Levina and Bickel (2004), averaged as by MacKay and Ghahramani: right without noise, too large with it."""
     distance = np.linalg.norm(points[near[:, 1:]] - points[:, None], axis=2)  # (n, k)
     distance = np.maximum(distance, 1e-12 * distance.max())
@@ -19,7 +19,7 @@ def likeliest(points: np.ndarray, near: np.ndarray) -> float:
     return float((k - 2) / ((k - 1) * max(inverse.mean(), 1e-12)))
 
 
-def by_gap(points: Tensor, near: np.ndarray, most: int) -> int:
+def gap_dimension(points: Tensor, near: np.ndarray, most: int) -> int:
     """Where the spectrum of the local clouds falls most steeply: right with noise, too large with curvature."""
     index = torch.from_numpy(near)
     spectra = [

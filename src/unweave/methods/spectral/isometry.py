@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
-CLOSEST = 0.05  # of all pairs, as in Horan, Richardson and Weiss (2021), Sec. 4
+CLOSEST_FRACTION = 0.05  # of all pairs, as in Horan, Richardson and Weiss (2021), Sec. 4
 
 
 class Pairs(NamedTuple):
@@ -20,7 +20,7 @@ class Pairs(NamedTuple):
     dx: np.ndarray  # (m,)
 
 
-def closest_pairs(x: np.ndarray, share: float = CLOSEST) -> Pairs:
+def closest_pairs(x: np.ndarray, share: float = CLOSEST_FRACTION) -> Pairs:
     """The closest share of all pairs of rows, (n, D)."""
     distance = euclidean_distances(x - x.mean(0))  # by one matrix product; centered, so that little cancels
     upper = ~np.tri(len(x), dtype=bool)
@@ -31,20 +31,20 @@ def closest_pairs(x: np.ndarray, share: float = CLOSEST) -> Pairs:
     return Pairs(i, j, each[keep])
 
 
-def rescaled(z: np.ndarray, pairs: Pairs) -> np.ndarray:
+def rescaled_distances(z: np.ndarray, pairs: Pairs) -> np.ndarray:
     """The distances of pairs in the codes z (n, d), each dimension rescaled so that they fit the data best, (m,)."""
     gaps = (z[pairs.i] - z[pairs.j]) ** 2  # (m, d)
-    return np.asarray(np.sqrt(gaps @ rescaling(gaps, pairs.dx)))
+    return np.asarray(np.sqrt(gaps @ fit_rescaling(gaps, pairs.dx)))
 
 
-def isometry(dz: np.ndarray, dx: np.ndarray) -> float:
+def isometry_score(dz: np.ndarray, dx: np.ndarray) -> float:
     """The correlation of two lists of distances; 0 where one of them never changes."""
     if np.ptp(dz) <= 1e-12 * max(dz.max(), 1e-300) or np.ptp(dx) == 0:
         return 0.0  # codes that say nothing, or a grid on which all neighbors are equally far
     return float(np.corrcoef(dx, dz)[0, 1])
 
 
-def rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
+def fit_rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
     """Squared scales w >= 0, (d,), that minimize the mean of (sqrt(sum_k w_k gaps_k) - dx)^2."""
     unit = gaps.mean(0)
     unit[unit == 0] = 1
@@ -62,14 +62,14 @@ def rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
     return np.asarray(found.x**2 / unit)
 
 
-class Choice(NamedTuple):
+class ColumnChoice(NamedTuple):
     """Which columns of an embedding to keep, and how isometric they are up to a linear map."""
 
     columns: tuple[int, ...]
     score: float
 
 
-def most_isometric(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) -> Choice:
+def select_columns(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) -> ColumnChoice:
     """Of the columns y (n, q) the d that keep near distances best up to a linear map; the first d unless clearly less.
 
     A long thin manifold fills the null space with functions of one factor before the second appears: then the first d
@@ -85,7 +85,7 @@ def most_isometric(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) ->
         mine = np.flatnonzero(np.isin(a, columns) & np.isin(b, columns))
         form = np.linalg.lstsq(gram[np.ix_(mine, mine)], target[mine], rcond=1e-10)[0]
         fitted = np.sqrt(np.maximum(products[:, mine] @ form, 0))
-        choice = Choice(columns, isometry(fitted, pairs.dx))
+        choice = ColumnChoice(columns, isometry_score(fitted, pairs.dx))
         first = first or choice
         best = choice if best is None or choice.score > best.score else best
     assert best is not None and first is not None

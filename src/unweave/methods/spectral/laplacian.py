@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, diags_array, eye_array
 
 from unweave.methods.spectral.base import SpectralICA
-from unweave.methods.spectral.cloud import Cloud
+from unweave.methods.spectral.point_cloud import PointCloud
 
 
 @final
@@ -25,7 +25,7 @@ class LaplacianICA(SpectralICA):
 
     linear = False  # cosines of the factors: the first ones are taken, as they come
 
-    def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
+    def operator(self, cloud: PointCloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """The normalized graph Laplacian with heat-kernel weights, and the square roots of the degrees."""
         p, near, n = cloud.points.numpy(), cloud.near[:, : k + 1], len(cloud.near)
         squared = ((p[near[:, 1:]] - p[near[:, :1]]) ** 2).sum(2)  # (m, k)

@@ -16,19 +16,19 @@ LARGE = 20_000  # from so many points on it pays to search in the order of the t
 SLACK = 0.1  # a neighbor may be so much further away than the true one: nearly all are exact, and found much faster
 
 
-def tree_of(points: np.ndarray) -> cKDTree:
+def build_tree(points: np.ndarray) -> cKDTree:
     """A search tree that is quick to build."""
     return cKDTree(points, balanced_tree=False, compact_nodes=len(points) > LARGE)
 
 
-def neighbors(points: np.ndarray, k: int, device: str = "cpu") -> np.ndarray:
+def find_neighbors(points: np.ndarray, k: int, device: str = "cpu") -> np.ndarray:
     """Each point itself and its k nearest others, in order of distance, (n, D) -> (n, k + 1)."""
     if device != "cpu":
         return _self_first(_by_distance(torch.from_numpy(points).to(device), k + 1).cpu().numpy())
     many = len(points) > LARGE
-    order = np.asarray(tree_of(points).indices) if many else np.arange(len(points))
+    order = np.asarray(build_tree(points).indices) if many else np.arange(len(points))
     ordered = points[order]  # neighbors in space are now neighbors in memory
-    near = tree_of(ordered).query(ordered, k + 1, eps=SLACK if many else 0.0, workers=-1)[1]
+    near = build_tree(ordered).query(ordered, k + 1, eps=SLACK if many else 0.0, workers=-1)[1]
     found = np.empty_like(near)
     found[order] = order[near]
     return _self_first(found)
@@ -55,7 +55,7 @@ def _self_first(near: np.ndarray) -> np.ndarray:
     return near
 
 
-def parts(near: np.ndarray) -> np.ndarray:
+def label_components(near: np.ndarray) -> np.ndarray:
     """Which part of the neighbor graph each point is in, (n,); parts are numbered from the largest on."""
     n, k = near.shape
     graph = csr_matrix((np.ones(n * k, np.int8), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))

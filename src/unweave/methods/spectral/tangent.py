@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import final
 
 import numpy as np
-from scipy.sparse import csc_matrix
+import torch
+from scipy.sparse import csc_matrix, diags_array
+from torch import Tensor
 
+from unweave.data.core import in_parts
 from unweave.methods.spectral.base import SpectralICA
-from unweave.methods.spectral.cloud import Cloud
-from unweave.methods.spectral.local import tangent_operator
+from unweave.methods.spectral.point_cloud import PointCloud
+from unweave.methods.spectral.tangent_space import BATCH, assemble_rows, orthonormalize
 
 
 @final
@@ -23,10 +26,20 @@ class TangentICA(SpectralICA):
     name = "tangent-ica"
     paper = "Zhang and Zha (2004), Principal manifolds via tangent space alignment"
 
-    def operator(self, cloud: Cloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
+    def operator(self, cloud: PointCloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
         """What is not linear in a function on the points, summed over neighborhoods."""
-        return tangent_operator(cloud.tangents(k, d), cloud.members(k)), np.ones(len(cloud.points))
+        return tangent_operator(cloud.tangent_coordinates(k, d), cloud.members(k)), np.ones(len(cloud.points))
 
     def least_neighbors(self, d: int) -> int:
         """A constant and d slopes, and something left over."""
         return d + 2
+
+
+def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
+    """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
+    n = len(U)
+    # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
+    basis = [orthonormalize(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
+    C = assemble_rows(torch.cat(basis).mT, near)
+    times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighborhoods that a point is in
+    return (diags_array(times) - C.T @ C).tocsc()

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.methods.spectral.isometry import Choice, Pairs
-from unweave.methods.spectral.local import grams, tangents
+from unweave.methods.spectral.isometry import ColumnChoice, Pairs
+from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 
 
-class Cloud(NamedTuple):
+class PointCloud(NamedTuple):
     """Points that are solved for, and what every attempt on them shares."""
 
     points: Tensor  # (n, D)
@@ -30,13 +30,15 @@ class Cloud(NamedTuple):
         near[alone, -1] = alone
         return near
 
-    def tangents(self, k: int, d: int) -> Tensor:
+    def tangent_coordinates(self, k: int, d: int) -> Tensor:
         """Local coordinates of the members of each neighborhood, (n, k, d)."""
         points = self.points.to(self.device)
-        U = tangents(self.grams or grams(points, self.near[:, 1 : k + 1]), k, d)
+        U = tangent_coordinates(self.grams or gram_matrices(points, self.near[:, 1 : k + 1]), k, d)
         alone = self._alone(k)
         if len(alone):
-            U[torch.from_numpy(alone).to(U.device)] = tangents(grams(points, self.members(k)[alone]), k, d)
+            U[torch.from_numpy(alone).to(U.device)] = tangent_coordinates(
+                gram_matrices(points, self.members(k)[alone]), k, d
+            )
         return U
 
     def _alone(self, k: int) -> np.ndarray:
@@ -44,12 +46,12 @@ class Cloud(NamedTuple):
         return np.flatnonzero(np.bincount(self.near[:, 1 : k + 1].ravel(), minlength=len(self.near)) == 0)
 
 
-class Attempt(NamedTuple):
+class Embedding(NamedTuple):
     """An embedding and how good it is."""
 
     k: int
     d: int
     y: np.ndarray  # (n, d)
     values: np.ndarray  # eigenvalues, the expected ones first
-    choice: Choice
+    choice: ColumnChoice
     votes: dict[str, float]  # for its dimension, where that was to be found

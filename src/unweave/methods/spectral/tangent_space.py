@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
-from scipy.sparse import csc_matrix, csr_matrix, diags_array
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -21,7 +21,7 @@ ROOM = 2**28  # numbers that a batch of neighborhoods may have on a GPU
 ROUNDS = 2  # of subspace iteration with the squared Gram matrix
 
 
-def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
+def gram_matrices(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
     """Inner products of the differences between each point's neighbors and the first of them, (n, k, k) in batches.
 
     Differences are taken in double precision and used in single: distances between neighbors are small.
@@ -32,7 +32,7 @@ def grams(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
         yield cloud @ cloud.mT
 
 
-def tangents(batches: Iterable[Tensor], k: int, d: int) -> Tensor:
+def tangent_coordinates(batches: Iterable[Tensor], k: int, d: int) -> Tensor:
     """Orthonormal coordinates of each point's k neighbors along the d main directions of their cloud, (n, k, d).
 
     From the Gram matrices of these neighbors, or of more: those of fewer neighbors are their corners.
@@ -51,23 +51,23 @@ def main_directions(gram: Tensor, d: int) -> Tensor:
     gram = gram / gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)[:, None, None]
     width = min(d + 2, gram.shape[1])
     start = torch.randn(1, gram.shape[1], width, generator=torch.Generator().manual_seed(0), dtype=gram.dtype)
-    Q = orthonormal(gram @ start.to(gram.device))
+    Q = orthonormalize(gram @ start.to(gram.device))
     for _ in range(ROUNDS):
-        Q = orthonormal(gram @ (gram @ Q))
+        Q = orthonormalize(gram @ (gram @ Q))
     small = Q.mT @ (gram @ Q)  # (n, width, width)
     vectors = torch.linalg.eigh((small + small.mT) / 2)[1]
     return Q @ vectors[:, :, -d:].flip(2)
 
 
-def orthonormal(A: Tensor) -> Tensor:
+def orthonormalize(A: Tensor) -> Tensor:
     """An orthonormal basis of the columns, each after those before it, (n, k, m) -> (n, k, m).
 
     By Householder's method; on a GPU, whose library does that one matrix at a time, by Gram and Schmidt's.
     """
-    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else by_projection(A)
+    return torch.linalg.qr(A)[0] if A.device.type == "cpu" else gram_schmidt(A)
 
 
-def by_projection(A: Tensor) -> Tensor:
+def gram_schmidt(A: Tensor) -> Tensor:
     """The same basis up to signs: from each column those before it are taken away, in double precision.
 
     Three times: of a column that depends on those before it the first leaves rounding errors, or a nothing that any
@@ -85,35 +85,7 @@ def by_projection(A: Tensor) -> Tensor:
     return Q.to(A.dtype)
 
 
-def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
-    """Donoho and Grimes (2003): H with f' H f the squared Hessian of f in tangent coordinates, summed over points.
-
-    Rows of the local estimator are orthogonal to constants and to linear functions of the coordinates U (n, k, d) of
-    the k neighbors near (n, k). The point itself is left out: with it, large neighborhoods go wrong.
-    """
-    d = U.shape[2]
-    i, j = torch.triu_indices(d, d)
-
-    def rows(u: Tensor) -> Tensor:
-        u = u.double()
-        design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
-        return orthonormal(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
-
-    B = _stacked(torch.cat([rows(u) for u in in_parts(U, BATCH if U.device.type == "cpu" else MANY)]), near)
-    return (B.T @ B).tocsc()
-
-
-def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
-    """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
-    n = len(U)
-    # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
-    basis = [orthonormal(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
-    C = _stacked(torch.cat(basis).mT, near)
-    times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighborhoods that a point is in
-    return (diags_array(times) - C.T @ C).tocsc()
-
-
-def _stacked(rows: Tensor, near: np.ndarray) -> csr_matrix:
+def assemble_rows(rows: Tensor, near: np.ndarray) -> csr_matrix:
     """Local rows (n, r, k) as a sparse matrix over all points, (n * r, n)."""
     n, r, k = rows.shape
     columns = np.repeat(near[:, None, :], r, 1).ravel().astype(np.int32)

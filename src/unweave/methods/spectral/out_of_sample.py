@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from unweave.data.core import in_parts
-from unweave.methods.spectral.local import BATCH, main_directions
-from unweave.methods.spectral.neighbors import neighbors, tree_of
+from unweave.methods.spectral.neighbors import build_tree, find_neighbors
+from unweave.methods.spectral.tangent_space import BATCH, main_directions
 
 ROUNDS = 2  # of moving landmarks to the middle of their points
 AVERAGED = 30  # points per landmark that are averaged; more would not help
@@ -21,20 +21,20 @@ def landmarks(points: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     if len(points) > AVERAGED * count:
         points = points[rng.choice(len(points), AVERAGED * count, replace=False)]
     for _ in range(ROUNDS):
-        home = tree_of(places).query(points, workers=-1)[1]
+        home = build_tree(places).query(points, workers=-1)[1]
         size = np.bincount(home, minlength=count)
         sums = np.stack([np.bincount(home, column, count) for column in points.T], 1)
         places = np.where(size[:, None] > 0, sums / np.maximum(size, 1)[:, None], places)
     return places
 
 
-class Atlas:
+class AffineMaps:
     """Around every solved point an affine map from data to codes, along the d main directions of its neighbors."""
 
     def __init__(self, points: Tensor, codes: Tensor, k: int) -> None:
         self.places, self.d = points, codes.shape[1]
-        self.tree = tree_of(points.numpy())
-        near = torch.from_numpy(neighbors(points.numpy(), k))
+        self.tree = build_tree(points.numpy())
+        near = torch.from_numpy(find_neighbors(points.numpy(), k))
         maps = [self._fitted(points[rows], codes[rows]) for rows in in_parts(near, BATCH)]
         self.slopes = torch.cat([slope for slope, _ in maps])  # (n, D, d)
         self.offsets = torch.cat([offset for _, offset in maps])  # (n, d)

@@ -16,7 +16,7 @@ SPARE = 2  # more vectors than asked for, which speeds up the descent
 DENSE = 400  # up to so many points the whole decomposition is quicker and exact
 
 
-def smallest(
+def smallest_eigenvectors(
     M: csc_matrix, count: int, *, trivial: np.ndarray | None = None, expected: int, direct: bool = True, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `count` smallest eigenvalues and vectors of M (n, n) among those orthogonal to the trivial one (n,).

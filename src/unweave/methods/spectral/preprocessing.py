@@ -20,7 +20,7 @@ SPARE = 10  # directions more than asked for, and
 POWERS = 1  # rounds of iteration, that make a random projection find the main ones
 
 
-class View(NamedTuple):
+class Projection(NamedTuple):
     """A linear map from observations to points."""
 
     mean: Tensor  # (features,)
@@ -44,7 +44,7 @@ def smoothed(x: Tensor, sigma: float, shape: tuple[int, ...]) -> Tensor:
     return torch.from_numpy(gaussian_filter(images, widths, mode="constant")).reshape(len(x), -1)
 
 
-def view_of(x: Tensor, keep: int, sigma: float, shape: tuple[int, ...], rng: Generator) -> View:
+def fit_projection(x: Tensor, keep: int, sigma: float, shape: tuple[int, ...], rng: Generator) -> Projection:
     """The main directions of the rows x (n, features), blurred by sigma.
 
     A blur with zeros outside equals its own transpose, so it is folded into the directions: new observations are never
@@ -52,9 +52,9 @@ def view_of(x: Tensor, keep: int, sigma: float, shape: tuple[int, ...], rng: Gen
     """
     mean, directions = main_directions(smoothed(x, sigma, shape), keep, rng)
     if not sigma:
-        return View(mean, directions)
+        return Projection(mean, directions)
     folded = smoothed(directions, sigma, shape)
-    return View(x.mean(0).double(), folded)
+    return Projection(x.mean(0).double(), folded)
 
 
 def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tensor]:
@@ -83,7 +83,7 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
     return mean.double(), directions * sign
 
 
-def project(view: View, render: Callable[[Tensor], Tensor], points: Tensor, features: int) -> Tensor:
+def project(view: Projection, render: Callable[[Tensor], Tensor], points: Tensor, features: int) -> Tensor:
     """All observations as points, (n, keep): rendered, projected and forgotten a part at a time."""
     return finite(torch.cat([view(render(part)) for part in in_parts(points, AT_ONCE // features)]))
 
@@ -96,7 +96,7 @@ def finite(points: Tensor) -> Tensor:
     return points
 
 
-def without_repeats(points: Tensor) -> Tensor:
+def unique_rows(points: Tensor) -> Tensor:
     """The numbers of the rows that are not copies of earlier ones: coinciding neighbors say nothing of a manifold."""
     rows = np.ascontiguousarray(points.numpy())
     whole = rows.itemsize * rows.shape[1] % 8 == 0
