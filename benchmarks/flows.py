@@ -59,7 +59,7 @@ def packed(pack: list[GIN], data: Table, **how: Any) -> float:
 
 def artificial(points: int = 100_000) -> Table:
     """The paper's data, mixed beforehand."""
-    data = GaussianMixture(points=points).load().rendered()
+    data = GaussianMixture(points=points).load().materialize()
     assert isinstance(data, Table)
     return data
 

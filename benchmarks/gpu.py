@@ -116,7 +116,7 @@ def sprites(device: str) -> FactorData:
 
 def mixture(device: str) -> FactorData:
     """The artificial data of GIN, mixed beforehand."""
-    return GaussianMixture(points=100_000).load().rendered().to(device)
+    return GaussianMixture(points=100_000).load().materialize().to(device)
 
 
 def cases() -> dict[str, tuple[Callable[..., Any], Callable[[str], FactorData], dict[str, Any]]]:

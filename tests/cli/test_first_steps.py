@@ -24,7 +24,7 @@ from unweave.experiments.study import execute, read_study, sweep
 from unweave.methods import PCA, BetaVAE, CNNClassifier, FactorVAE, HessianICA
 from unweave.metrics import mcc
 from unweave.metrics.contract import Scorer
-from unweave.utils.validation import as_classes, spelled
+from unweave.utils.validation import as_classes, normalize_numbers
 
 
 class Both(NamedTuple):
@@ -41,8 +41,8 @@ def test_four_and_four_point_nothing_are_the_same_run():
     assert Run(FlatSheet(points=50), BetaVAE(beta=4.5)).key != one.key
     assert isinstance(one.recipe()["method"]["latent_dim"], int)
     assert Run(FlatSheet(points=50), BetaVAE(beta=np.int64(4))).key == one.key
-    assert spelled(HessianICA, {"smooth": 2, "landmarks": 5}) == {"smooth": 2.0, "landmarks": 5}
-    assert isinstance(spelled(HessianICA, {"smooth": 2})["smooth"], float)
+    assert normalize_numbers(HessianICA, {"smooth": 2, "landmarks": 5}) == {"smooth": 2.0, "landmarks": 5}
+    assert isinstance(normalize_numbers(HessianICA, {"smooth": 2})["smooth"], float)
 
 
 def test_settings_are_spelled_without_looking_names_up():
@@ -50,7 +50,7 @@ def test_settings_are_spelled_without_looking_names_up():
 
     # As on another machine, where the module of a user's class is not: its names mean nothing there.
     cls = make_dataclass("Sent", [("kind", "Elsewhere | None"), ("strength", "Lane"), ("count", "int | float")])
-    found = spelled(cls, {"kind": 1, "strength": 2, "count": 3})
+    found = normalize_numbers(cls, {"kind": 1, "strength": 2, "count": 3})
     assert [type(v) for v in found.values()] == [int, float, int]
 
 

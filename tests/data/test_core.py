@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from unweave import Factor, Grid, InputError, Mixing, Table, as_data
 from unweave.datasets import GaussianMixture, SquaresXY
-from unweave.utils.validation import allowed, as_array, check_finite, describe
+from unweave.utils.validation import as_array, check_finite, describe_hint, matches_hint
 
 
 def rng(seed=0):
@@ -27,8 +27,8 @@ def test_a_grid_renders_the_row_of_its_factors():
     grid = Grid(torch.arange(6, dtype=torch.uint8)[:, None], FACTORS)
     points = torch.tensor([[0, 0], [0, 2], [1, 1]])
     assert torch.equal(grid.render(points)[:, 0] * 255, torch.tensor([0.0, 2.0, 4.0]))
-    assert torch.equal(grid.render(grid.observed(6))[:, 0] * 255, torch.arange(6.0))
-    assert grid.observed(5) is None
+    assert torch.equal(grid.render(grid.all_points(6))[:, 0] * 255, torch.arange(6.0))
+    assert grid.all_points(5) is None
 
 
 def test_a_grid_samples_every_combination_about_equally():
@@ -62,7 +62,7 @@ def test_a_table_is_collected_whole_and_in_order():
 
 def test_a_mixing_with_points_is_a_finite_sample_that_renders_anything():
     data = Mixing([Factor("z")], (1,), lambda n, g: torch.rand(n, 1, generator=g), lambda c: 2 * c, points=10, seed=1)
-    assert torch.equal(data.observed(3), data.sources)
+    assert torch.equal(data.all_points(3), data.sources)
     assert set(data.sample(100, rng())[:, 0].tolist()) <= set(data.sources[:, 0].tolist())
     assert data.render(torch.tensor([[5.0]])) == 10
     endless = Mixing([Factor("z")], (1,), lambda n, g: torch.rand(n, 1, generator=g), lambda c: 2 * c)
@@ -77,7 +77,7 @@ def test_labels_become_factors_by_their_type():
         Factor("level", 3, "ordinal", values=(10, 20, 30)),
         Factor("value"),
     )
-    assert data.labels(data.observed(3)).tolist() == [[1, 0, 0.5], [0, 2, 1.5], [1, 1, 2.5]]
+    assert data.labels(data.all_points(3)).tolist() == [[1, 0, 0.5], [0, 2, 1.5], [1, 1, 2.5]]
     assert as_data(np.zeros((3, 2)), [1, 1, 0]).factors == (Factor("y", 2, "ordinal"),)
 
 
@@ -126,8 +126,8 @@ def test_the_first_bad_value_is_found_wherever_it_is(x, where, value):
     ],
 )
 def test_values_are_held_against_their_annotations(value, hint, fits):
-    assert allowed(value, hint) is fits
-    assert describe(hint)
+    assert matches_hint(value, hint) is fits
+    assert describe_hint(hint)
 
 
 def test_datasets_refuse_settings_of_the_wrong_type():

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from unweave import InputError
-from unweave.data.downloads import MissingData, Original, cache_folder, roots
+from unweave.data.downloads import MissingData, PublishedFile, cache_folder, roots
 
 CONTENT = bytes(range(256)) * 4000  # about a megabyte
 SHA256 = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
@@ -29,7 +29,7 @@ def put(path: Path, content: bytes = CONTENT) -> Path:
 
 
 def test_a_users_folders_come_before_the_cache(places, monkeypatch):
-    original = Original("things/file.bin", SHA256)
+    original = PublishedFile("things/file.bin", SHA256)
     assert original.find() is None
     cached = put(places / "cache" / "things" / "file.bin")
     assert original.find() == cached
@@ -46,11 +46,11 @@ def test_a_truncated_or_altered_file_is_refused_with_both_hashes(places, content
     with pytest.raises(
         InputError, match=f"{path} is truncated, altered or another file: its sha256 is {found}, expected"
     ):
-        Original("things/file.bin", SHA256).path()
+        PublishedFile("things/file.bin", SHA256).path()
 
 
 def test_a_file_that_changes_is_hashed_again(places):
-    original = Original("things/file.bin", SHA256)
+    original = PublishedFile("things/file.bin", SHA256)
     path = put(places / "own" / "file.bin")
     original.check(path)
     path.write_bytes(CONTENT[:-1])
@@ -61,7 +61,7 @@ def test_a_file_that_changes_is_hashed_again(places):
 def test_git_names_content_as_git_does(places):
     """`echo 'what is up, doc?' | git hash-object --stdin` is the example of git's own book."""
     path = put(places / "own" / "doc", b"what is up, doc?\n")
-    assert Original("docs/doc", "git:7108f7ecb345ee9d0084193f147cdad4d2998293").path() == path
+    assert PublishedFile("docs/doc", "git:7108f7ecb345ee9d0084193f147cdad4d2998293").path() == path
 
 
 class Server(http.server.BaseHTTPRequestHandler):
@@ -101,7 +101,7 @@ def address():
 
 def test_a_download_is_checked_and_then_named(places, address):
     seen = []
-    path = Original("things/file.bin", SHA256, address).download(lambda done, total: seen.append((done, total)))
+    path = PublishedFile("things/file.bin", SHA256, address).download(lambda done, total: seen.append((done, total)))
     assert path.read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert [p.name for p in path.parent.iterdir()] == ["file.bin"]
@@ -109,7 +109,7 @@ def test_a_download_is_checked_and_then_named(places, address):
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_broken_download_is_resumed_or_begun_again(places, address, ranges):
-    original = Original("things/file.bin", SHA256, address)
+    original = PublishedFile("things/file.bin", SHA256, address)
     Server.limit, Server.ranges = 300_000, ranges
     with pytest.raises(InputError, match="are kept and will be resumed"):
         original.download()
@@ -124,11 +124,11 @@ def test_a_broken_download_is_resumed_or_begun_again(places, address, ranges):
 
 def test_a_finished_part_is_taken_without_fetching_it_again(places, address):
     put(places / "cache" / "things" / "file.bin.part")
-    assert Original("things/file.bin", SHA256, address).download().read_bytes() == CONTENT
+    assert PublishedFile("things/file.bin", SHA256, address).download().read_bytes() == CONTENT
 
 
 def test_a_wrong_download_is_thrown_away(places, address):
-    wrong = Original("things/file.bin", SHA256[:-1] + ("0" if SHA256[-1] != "0" else "1"), address)
+    wrong = PublishedFile("things/file.bin", SHA256[:-1] + ("0" if SHA256[-1] != "0" else "1"), address)
     with pytest.raises(InputError, match="truncated, altered or another file"):
         wrong.download()
     assert list((places / "cache" / "things").iterdir()) == []
@@ -136,12 +136,12 @@ def test_a_wrong_download_is_thrown_away(places, address):
 
 def test_an_address_that_fails_and_one_that_is_missing(places, address):
     with pytest.raises(InputError, match=r"could not be fetched .*404"):
-        Original("things/file.bin", SHA256, address.replace("file", "other")).download()
+        PublishedFile("things/file.bin", SHA256, address.replace("file", "other")).download()
     with pytest.raises(MissingData, match="no address"):
-        Original("things/file.bin", SHA256).download()
+        PublishedFile("things/file.bin", SHA256).download()
 
 
 def test_a_whole_file_elsewhere_is_taken_where_the_first_is_of_another_dataset(places):
     put(places / "own" / "file.bin", b"another dataset's file of the same name")
     whole = put(places / "cache" / "things" / "file.bin")
-    assert Original("things/file.bin", SHA256).path() == whole
+    assert PublishedFile("things/file.bin", SHA256).path() == whole

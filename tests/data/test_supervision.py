@@ -24,7 +24,7 @@ def grid():
 @pytest.fixture(scope="module")
 def table(grid):
     """The same combinations as rows, each twice."""
-    c = grid.observed(60).repeat(2, 1)
+    c = grid.all_points(60).repeat(2, 1)
     return as_data(torch.arange(120.0)[:, None].numpy(), c.numpy())
 
 
@@ -37,7 +37,7 @@ def test_pairs_differ_in_exactly_k_factors_on_grids_and_tables(grid, table, k):
     for data in (grid, table):
         plan = pairs(data, 2000, rng(), k=k)
         assert (changed(data, plan).sum(1) == k).all()
-        assert (plan.given["k"] == k).all()
+        assert (plan.extras["k"] == k).all()
         share = changed(data, plan).float().mean(0)
         assert torch.allclose(share, torch.full((3,), k / 3), atol=0.05), "each factor is as likely to change"
 
@@ -58,8 +58,8 @@ def test_redrawing_from_the_marginal_hits_the_old_value_as_often_as_it_must(grid
 
 def test_k_uniform_runs_from_one_to_all_but_one(grid):
     plan = pairs(grid, 10_000, rng(), k="uniform")
-    assert torch.equal(changed(grid, plan).sum(1), plan.given["k"])
-    share = plan.given["k"].bincount(minlength=4) / 10_000
+    assert torch.equal(changed(grid, plan).sum(1), plan.extras["k"])
+    share = plan.extras["k"].bincount(minlength=4) / 10_000
     assert torch.allclose(share, torch.tensor([0, 0.5, 0.5, 0]), atol=0.02)
 
 
@@ -102,7 +102,7 @@ def test_pairs_by_label_change_anything_but_the_label(table):
 def test_labels_come_with_their_observations():
     data = GaussianMixture(points=100).load()
     plan = labeled(data, 20, rng())
-    assert torch.equal(plan.given["u"], plan.views["x"][:, 0].long())
+    assert torch.equal(plan.extras["u"], plan.views["x"][:, 0].long())
     with pytest.raises(InputError, match="no factor is discrete"):
         labeled(as_data(np.zeros((3, 1)), [0.5, 1.0, 2.0]), 5, rng())
 
@@ -111,7 +111,7 @@ def test_augmentation_moves_only_the_chosen_latents_by_standard_noise():
     data = GaussianMixture(points=1000).load()
     plan = augmented(data, 500, rng(), along=("z1",), copies=10)
     points = plan.views["x"].reshape(500, 10, -1)
-    assert torch.equal(plan.given["origin"].reshape(500, 10), torch.arange(500)[:, None].expand(500, 10))
+    assert torch.equal(plan.extras["origin"].reshape(500, 10), torch.arange(500)[:, None].expand(500, 10))
     spread = (points - points.mean(1, keepdim=True)).pow(2).sum(1).div(9).mean(0).sqrt()
     assert spread[1] == pytest.approx(1, abs=0.03)
     assert spread[[0, *range(2, 11)]].max() < 1e-6
@@ -191,7 +191,7 @@ def test_pairs_in_a_sparse_table_are_found_if_there_are_any():
     plan = pairs(sparse, 30, rng(), k=5)
     assert (changed(sparse, plan).sum(1) == 5).all()
     plan = pairs(sparse, 30, rng(), k="uniform")
-    assert torch.equal(changed(sparse, plan).sum(1), plan.given["k"])
+    assert torch.equal(changed(sparse, plan).sum(1), plan.extras["k"])
 
 
 def test_real_valued_tables_and_views_of_them_say_why_they_have_no_pairs():

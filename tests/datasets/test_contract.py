@@ -103,7 +103,7 @@ def test_points_can_be_found_by_their_factors(data):
 
 def test_the_recipe_is_json_and_a_substitute_does_not_carry_the_originals_name(dataset):
     assert json.loads(json.dumps(dataset.recipe()))["name"] == dataset.title()
-    if dataset.files and not dataset.complete():
+    if dataset.files and not dataset.is_available():
         assert dataset.title() != kebab(type(dataset).__name__)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from unweave import InputError
-from unweave.data.downloads import MissingData, Original
+from unweave.data.downloads import MissingData, PublishedFile
 from unweave.datasets import generator
 from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
 
@@ -296,7 +296,7 @@ def test_the_package_is_found_without_an_import_and_checked(monkeypatch, tmp_pat
     with pytest.raises(InputError, match=r"MappingNetwork\.xml is truncated, altered or another file"):
         find_weights()
     empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    monkeypatch.setattr(generator, "FILES", [Original(original.file, empty) for original in generator.FILES])
+    monkeypatch.setattr(generator, "FILES", [PublishedFile(original.file, empty) for original in generator.FILES])
     found = find_weights()
     assert found.mapping == tmp_path / "data" / "MappingNetwork.xml"
     assert found.synthesis == tmp_path / "data" / "SynthesisNetwork.xml"

@@ -18,7 +18,7 @@ from scipy.io import savemat
 
 from unweave import GeneratorManifold, InputError, as_data
 from unweave.data.augment import COMBINATIONS, affine, draw_affine, warp
-from unweave.data.downloads import MissingData, Original
+from unweave.data.downloads import MissingData, PublishedFile
 from unweave.data.supervision import correlated_split, held_out, pairs, transformed
 from unweave.datasets import (
     EMNIST,
@@ -64,7 +64,9 @@ def pretend(folder, monkeypatch):
             content = contents.get(name, b"")
             (folder / original.file).parent.mkdir(exist_ok=True)
             (folder / original.file).write_bytes(content)
-            originals.append(Original(original.file, f"sha256:{hashlib.sha256(content).hexdigest()}", original.url))
+            originals.append(
+                PublishedFile(original.file, f"sha256:{hashlib.sha256(content).hexdigest()}", original.url)
+            )
         monkeypatch.setattr(cls, "files", tuple(originals))
 
     return put
@@ -485,7 +487,7 @@ def test_a_turn_of_an_oblong_image_keeps_squares_square():
     expected[:4, 12:20] = 1  # half of it is above the edge
     torch.testing.assert_close(turned, expected, atol=1e-4, rtol=0)
     plan = transformed(as_data(image.numpy()), 4, rng(), kinds=("rotation",), copies=2)
-    theta = plan.given["theta"][1::2]
+    theta = plan.extras["theta"][1::2]
     torch.testing.assert_close(theta[:, 1, 0], -4 * theta[:, 0, 1])
 
 
@@ -504,7 +506,7 @@ def test_random_transformations_keep_to_their_ranges():
 def test_an_augmented_set_is_the_image_and_its_seven_transformations(sprites):
     plan = transformed(sprites, 5, rng())
     assert len(COMBINATIONS) == 7
-    theta = plan.given["theta"].reshape(5, 8, 2, 3)
+    theta = plan.extras["theta"].reshape(5, 8, 2, 3)
     assert torch.equal(theta[:, 0], torch.eye(2, 3).expand(5, 2, 3))
     for i, kinds in enumerate(COMBINATIONS, 1):
         moves = theta[:, i, :, 2].abs().amax(1) > 0
@@ -513,7 +515,7 @@ def test_an_augmented_set_is_the_image_and_its_seven_transformations(sprites):
         assert (moves.all(), turns.all(), scales.all()) == tuple(
             k in kinds for k in ("translation", "rotation", "scaling")
         )
-    images = warp(sprites.render(plan.views["x"]), plan.given["theta"]).reshape(5, 8, 64, 64)
+    images = warp(sprites.render(plan.views["x"]), plan.extras["theta"]).reshape(5, 8, 64, 64)
     torch.testing.assert_close(images[:, 0], sprites.render(plan.views["x"][::8])[:, 0], atol=1e-4, rtol=0)
 
 

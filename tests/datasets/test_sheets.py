@@ -99,7 +99,7 @@ def test_sheets_are_isometric_to_their_factors(sheet):
 def test_slices_have_an_order_in_every_factor():
     whole = Slice(vary=("orientation",), points=100).load()
     assert whole.factors[0].size == 20, "half a turn: the ends of a full one meet"
-    x = whole.render(whole.observed(100))
+    x = whole.render(whole.all_points(100))
     assert (x[0] != x[-1]).any()
     hues = Slice(of="shapes3d", vary=("wall", "scale"), points=100).load()
     assert [f.size for f in hues.factors] == [6, 8]

@@ -25,7 +25,7 @@ from unweave.experiments.run import find_runs, read_run
 from unweave.experiments.runner import perform
 from unweave.experiments.study import nothing_done
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
-from unweave.utils.storage import whole_folder, write_whole
+from unweave.utils.storage import atomic_folder, write_atomic
 
 DATA = SquaresXY(points=60, size=12, side=4)
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
@@ -178,16 +178,16 @@ def test_runs_are_found_below_a_folder(tmp_path):
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
-    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "r") as tmp:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "r") as tmp:
         (tmp / "half").write_text("x")
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
-    with whole_folder(tmp_path / "r") as tmp:
+    with atomic_folder(tmp_path / "r") as tmp:
         (tmp / "file").write_text("1")
         assert not (tmp_path / "r").exists()
-    with pytest.raises(InputError, match="exists already"), whole_folder(tmp_path / "r"):
+    with pytest.raises(InputError, match="exists already"), atomic_folder(tmp_path / "r"):
         pass
-    with whole_folder(tmp_path / "s") as tmp:
+    with atomic_folder(tmp_path / "s") as tmp:
         (tmp / "file").write_text("2")
         (tmp_path / "s").mkdir()
         (tmp_path / "s" / "file").write_text("another process was first")
@@ -197,10 +197,10 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write to"), whole_folder(tmp_path / "file" / "r"):
+    with pytest.raises(InputError, match="cannot write to"), atomic_folder(tmp_path / "file" / "r"):
         pass
     with pytest.raises(InputError, match="cannot write"):
-        write_whole(tmp_path / "file" / "page.html", "x")
+        write_atomic(tmp_path / "file" / "page.html", "x")
 
 
 SLOW = """

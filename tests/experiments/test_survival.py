@@ -22,7 +22,7 @@ from unweave.datasets import SwissRoll
 from unweave.experiments.run import read_run
 from unweave.experiments.study import failures, read_study, states
 from unweave.methods import PCA, BetaVAE
-from unweave.utils.locks import claimed
+from unweave.utils.locks import try_lock_all
 from unweave.utils.storage import no_room
 
 STUDY = '''"""Does it survive?
@@ -162,26 +162,30 @@ def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text
 
 
 def test_a_claim_is_all_or_nothing_and_ends_with_its_holder(tmp_path):
-    with claimed(tmp_path, "ab") as mine, claimed(tmp_path, "bc") as other, claimed(tmp_path, "c") as third:
+    with (
+        try_lock_all(tmp_path, "ab") as mine,
+        try_lock_all(tmp_path, "bc") as other,
+        try_lock_all(tmp_path, "c") as third,
+    ):
         assert mine and not other and third
-    with claimed(tmp_path, ["a", "b", "c"]) as mine:
+    with try_lock_all(tmp_path, ["a", "b", "c"]) as mine:
         assert mine
     assert not list(tmp_path.iterdir())
     code = f"""
 import time
 from pathlib import Path
-from unweave.utils.locks import claimed
-with claimed(Path({str(tmp_path)!r}), ['a']):
+from unweave.utils.locks import try_lock_all
+with try_lock_all(Path({str(tmp_path)!r}), ['a']):
     print('held', flush=True)
     time.sleep(60)
 """
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with claimed(tmp_path, ["a"]) as mine:
+    with try_lock_all(tmp_path, ["a"]) as mine:
         assert not mine
     holder.kill()
     holder.wait()
-    with claimed(tmp_path, ["a"]) as mine:
+    with try_lock_all(tmp_path, ["a"]) as mine:
         assert mine
     holder.stdout.close()
 
@@ -281,7 +285,7 @@ def test_a_study_waits_for_what_another_process_is_doing(tmp_path, monkeypatch):
             held.__exit__(None, None, None)  # the other one gives up
 
     monkeypatch.setattr(module.time, "sleep", nap)
-    held = claimed(tmp_path, [run.key])
+    held = try_lock_all(tmp_path, [run.key])
     assert held.__enter__()
     assert len(execute([run], tmp_path, metrics=["mcc"])) == 1
     assert naps == ["running", "running"]

@@ -552,7 +552,7 @@ def test_scores_take_features_of_several_codes_as_wholes():
 def test_resampled_data_are_tied_in_training_and_never_in_the_test():
     small = Resampled(points=4_000, held_out=3_000)
     tied = small.load()
-    free, test = replace(small, part="independent").load(), small.judged(tied)
+    free, test = replace(small, part="independent").load(), small.evaluation_data(tied)
 
     def correlation(data):
         c = data.collect(4_000, rng()).c
@@ -576,7 +576,7 @@ def test_colored_digits_are_tied_by_their_own_rule():
         pytest.skip(str(error))
     c = tied.collect(2_000, rng()).c
     assert float(torch.corrcoef(c.T)[0, 1]) > 0.7
-    assert abs(float(torch.corrcoef(data.judged(tied).collect(2_000, rng()).c.T)[0, 1])) < 0.08
+    assert abs(float(torch.corrcoef(data.evaluation_data(tied).collect(2_000, rng()).c.T)[0, 1])) < 0.08
 
 
 def test_a_run_is_scored_on_the_test_set_of_its_data(tmp_path):
@@ -584,7 +584,7 @@ def test_a_run_is_scored_on_the_test_set_of_its_data(tmp_path):
     run = Run(data, PCA(latent_dim=2))
     execute([run], tmp_path, metrics=["mcc"])
     done = read_run(tmp_path / run.key)
-    truth = data.judged(data.load()).collect(10_000, rng(1_000_003)).c
+    truth = data.evaluation_data(data.load()).collect(10_000, rng(1_000_003)).c
     assert np.array_equal(done.truth, truth.numpy())
     assert [f.name for f in done.factors] == ["shape", "scale", "orientation", "x", "y"]
 

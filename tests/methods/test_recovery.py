@@ -148,7 +148,7 @@ def test_a_dataset_can_be_fitted_directly():
 
 def test_real_faces_come_apart_into_their_two_factors(real_data):
     """3,000 images of a face generator, two directions of its latent space (Horan et al., 2021, Sec. 4)."""
-    if not Faces().complete():
+    if not Faces().is_available():
         pytest.skip("faces-01.zip is not in UNWEAVE_DATA")
     data = Faces().load()
     linear, hessian = (mcc(data.c, m.fit_transform(data)) for m in (LinearICA(), HessianICA()))

@@ -13,7 +13,7 @@ from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from unweave.data.dataset import Dataset
-    from unweave.data.downloads import Original
+    from unweave.data.downloads import PublishedFile
 
 
 HELP = """usage: unweave data [list | where | check | make | show] [NAME] [options]
@@ -79,7 +79,7 @@ def _list(options: Any) -> None:
 
 
 def _state(dataset: Dataset) -> str:
-    if dataset.complete():
+    if dataset.is_available():
         return "found" if dataset.files else "made on the fly"
     if not dataset.files:
         return "to be made"
@@ -126,9 +126,9 @@ def _size(count: int | None) -> str:
 
 def _check(options: Any) -> None:
     dataset = options.data
-    expected = dict.fromkeys((*dataset.needed(), *dataset.files))
+    expected = dict.fromkeys((*dataset.required_files(), *dataset.files))
     if not expected:
-        state = "are made and kept" if dataset.complete() else "are not made yet: unweave data make " + options.name
+        state = "are made and kept" if dataset.is_available() else "are not made yet: unweave data make " + options.name
         text = f"{options.name} needs no files of others; its images {state}." if _kept(dataset) else ""
         return (
             print_json([])
@@ -144,7 +144,7 @@ def _check(options: Any) -> None:
     if options.json:
         return print_json(found)
     print_table(["file", "state", "path"], [list(row.values()) for row in found])
-    if not dataset.complete() and _state(dataset) == "missing":
+    if not dataset.is_available() and _state(dataset) == "missing":
         raise InputError(
             f"{options.name} cannot be loaded; get its files from {dataset.page} (license: {dataset.license})"
         )
@@ -159,7 +159,7 @@ def _kept(dataset: Dataset) -> bool:
 
 def _make(options: Any) -> None:
     dataset = options.data
-    for original in dataset.needed():
+    for original in dataset.required_files():
         if original.find() is None and options.download:
             _download(original, quiet=options.json)
     with progress(quiet=options.json) as notify:
@@ -171,7 +171,7 @@ def _make(options: Any) -> None:
     return print_text(f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}.")
 
 
-def _download(original: Original, *, quiet: bool) -> None:
+def _download(original: PublishedFile, *, quiet: bool) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

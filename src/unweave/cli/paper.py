@@ -134,11 +134,11 @@ def docs(args: list[str]) -> None:
     """all that is stored, as a page"""
     options = parse_options(Docs, prog="unweave paper docs", args=args)
     from unweave.papers.registry import page, stored
-    from unweave.utils.storage import write_whole
+    from unweave.utils.storage import write_atomic
 
     if options.page.suffix != ".md":
         raise InputError(f"{options.page}: the page is Markdown; name it something.md")
-    write_whole(options.page, page(options.out or stored()))
+    write_atomic(options.page, page(options.out or stored()))
     print_text(f"Wrote {options.page}.")
 
 

@@ -45,7 +45,7 @@ class Factor:
         return torch.tensor(self.values, dtype=torch.float64, device=c.device)[c.long()]
 
 
-class Draw(NamedTuple):
+class Sample(NamedTuple):
     """Observations with the factors that made them."""
 
     x: Tensor  # (n, *shape)
@@ -78,15 +78,15 @@ class FactorData(ABC):
         """Points that have the factors c, (n, k) -> (n, p), and are otherwise `like` these where there is more."""
         return c
 
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """All points in order, (n, p), where the data are a finite sample; None where they are to be drawn from."""
         return None
 
-    def rendered(self) -> FactorData:
+    def materialize(self) -> FactorData:
         """The same finite sample with its observations made once and kept, where that is cheaper; else itself."""
         return self
 
-    def units(self, points: Tensor) -> Tensor | None:
+    def groups(self, points: Tensor) -> Tensor | None:
         """What must not be torn apart into training and test: the digit of a painted digit, (n, p) -> (n,)."""
         return None
 
@@ -107,18 +107,18 @@ class FactorData(ABC):
         return moved
 
     @final
-    def draw(self, n: int, rng: Generator) -> Draw:
+    def draw(self, n: int, rng: Generator) -> Sample:
         """n observations with their factors."""
         points = self.sample(n, rng)
-        return Draw(self.render(points), self.labels(points))
+        return Sample(self.render(points), self.labels(points))
 
     @final
-    def collect(self, limit: int, rng: Generator) -> Draw:
+    def collect(self, limit: int, rng: Generator) -> Sample:
         """A finite sample whole and in order; otherwise `limit` draws."""
-        points = self.observed(limit)
+        points = self.all_points(limit)
         if points is None:
             points = self.sample(limit, rng)
-        return Draw(self.render(points), self.labels(points))
+        return Sample(self.render(points), self.labels(points))
 
     @final
     def freeze(self, n: int, rng: Generator) -> Subset:
@@ -174,7 +174,7 @@ class Factorial(FactorData):
         return torch.arange(len(self), device=self.sizes.device)[:, None] // self.strides % self.sizes
 
     @final
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """All combinations, where they are few enough."""
         return self.combinations() if len(self) <= limit else None
 
@@ -198,7 +198,7 @@ class Grid(Factorial):
         return as_float(self.x[index])
 
 
-class Listed(FactorData):
+class IndexedData(FactorData):
     """Abstract: a list of points, which can be found by their factors where these are discrete."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ class Listed(FactorData):
         return key
 
 
-class Table(Listed):
+class Table(IndexedData):
     """Rows with whatever labels they have: your own arrays, digits, flowers. A point is a row number."""
 
     def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor]) -> None:
@@ -275,7 +275,7 @@ class Table(Listed):
         """The values that some row has."""
         return torch.unique(self.c[:, j]).long()
 
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """Every row: a user's data are never thinned out in silence."""
         return torch.arange(len(self), device=self.x.device)[:, None]
 
@@ -290,7 +290,7 @@ class Paired(Table):
             raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: expected two for each")
         self.changed = changed  # (pairs,): in how many factors each differs
 
-    def units(self, points: Tensor) -> Tensor | None:
+    def groups(self, points: Tensor) -> Tensor | None:
         """A pair is either trained on or tested on."""
         return points[:, 0] % len(self.changed)
 
@@ -299,7 +299,7 @@ class Paired(Table):
         return (points + len(self.changed)) % len(self), self.changed[points[:, 0] % len(self.changed)]
 
 
-class Subset(Listed):
+class Subset(IndexedData):
     """Some of the points of other data, in order: a training or a test set."""
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
@@ -328,7 +328,7 @@ class Subset(Listed):
         """The values that some point has."""
         return torch.unique(self.labels(self.points)[:, j]).long()
 
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """All points, where they are few enough."""
         return self.points if len(self) <= limit else None
 
@@ -361,15 +361,15 @@ class Mixing(FactorData):
         """Mix; any sources will do, those of the sample or others."""
         return self.mix(points)
 
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """The finite sample, if there is one."""
         return self.sources
 
-    def rendered(self) -> FactorData:
+    def materialize(self) -> FactorData:
         """A table of the finite sample, if it fits into memory."""
         if self.sources is None or len(self.sources) * prod(self.shape) > MOST_KEPT:
             return self
-        parts = in_parts(self.sources, MOST_KEPT // 100 // prod(self.shape))  # what it takes to mix may be much more
+        parts = split_rows(self.sources, MOST_KEPT // 100 // prod(self.shape))  # what it takes to mix may be much more
         return Table(torch.cat([self.render(part) for part in parts]), self.labels(self.sources), self.factors)
 
 
@@ -378,7 +378,7 @@ def as_float(x: Tensor) -> Tensor:
     return x.float().div_(255) if x.dtype == torch.uint8 else x
 
 
-def in_parts(x: Tensor, rows: int) -> list[Tensor]:
+def split_rows(x: Tensor, rows: int) -> list[Tensor]:
     """The same rows in parts of so many, at least one each."""
     rows = max(1, rows)
     return [x[start : start + rows] for start in range(0, len(x), rows)]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform, final
 
 from unweave.data.core import FactorData
-from unweave.data.downloads import MissingData, Original
+from unweave.data.downloads import MissingData, PublishedFile
 from unweave.utils.errors import kebab
-from unweave.utils.validation import check_fields, spelled
+from unweave.utils.validation import check_fields, normalize_numbers
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -26,7 +26,7 @@ class Dataset(ABC):
     """the official page of the original files"""
     license: ClassVar[str] = ""
     """of the original files"""
-    files: ClassVar[tuple[Original, ...]] = ()
+    files: ClassVar[tuple[PublishedFile, ...]] = ()
     """the original files, if the data have any"""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -41,11 +41,11 @@ class Dataset(ABC):
     def load(self) -> FactorData:
         """Find, make or read the data."""
 
-    def judged(self, data: FactorData) -> FactorData:
+    def evaluation_data(self, data: FactorData) -> FactorData:
         """What a run is scored on, given what it learned from: the same, unless a test set is part of the recipe."""
         return data
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         """Those of the original files that this recipe reads."""
         return self.files
 
@@ -56,16 +56,16 @@ class Dataset(ABC):
     def recipe(self) -> dict[str, Any]:
         """Everything that decides the data, as JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return {"name": self.title()} | spelled(type(self), values)
+        return {"name": self.title()} | normalize_numbers(type(self), values)
 
     @final
     def paths(self) -> list[Path]:
         """The files this recipe reads, found and whole; or an error that says how to get them."""
         try:
-            return [original.path() for original in self.needed()]
+            return [original.path() for original in self.required_files()]
         except MissingData as error:
             fetch = f", or let unweave fetch it: unweave data make {self.name} --download"
-            fetch = fetch if all(original.url for original in self.needed()) else ""
+            fetch = fetch if all(original.url for original in self.required_files()) else ""
             raise MissingData(
                 f"{error}. Get it from {self.page} and put it there{fetch}; license: {self.license}"
             ) from None
@@ -74,6 +74,6 @@ class Dataset(ABC):
         """Make what has to be made once; for most data, nothing."""
         return
 
-    def complete(self) -> bool:
+    def is_available(self) -> bool:
         """Whether all files that this recipe reads are somewhere."""
-        return all(original.find() is not None for original in self.needed())
+        return all(original.find() is not None for original in self.required_files())

@@ -20,7 +20,7 @@ class MissingData(InputError):  # noqa: N818 (it says what is missing, in a sent
 
 
 @dataclass(frozen=True)
-class Original:
+class PublishedFile:
     """One published file: its place below a data folder, its hash (md5:..., sha256:... or git:...), its address."""
 
     file: str
@@ -58,9 +58,8 @@ class Original:
         stat = path.stat()
         found = digest(path, kind, stat.st_mtime_ns, stat.st_size)
         if found != expected:
-            raise InputError(
-                f"{path} is truncated, altered or another file ({kind} {found}, expected {expected}): get it again"
-            )
+            text = f"{path} is truncated, altered or another file: its {kind} is {found}, expected {expected}"
+            raise InputError(f"{text}. Get it again.")
 
     def download(self, progress: Callable[[int, int | None], None] = lambda done, total: None) -> Path:
         """Fetch into the cache: resumes what is there of it, checks the hash, and only then gives it its name."""

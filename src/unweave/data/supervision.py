@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.augment import COMBINATIONS, KINDS, draw_affine
-from unweave.data.core import FactorData, Factorial, Listed, Paired, Subset, Table
+from unweave.data.core import FactorData, Factorial, IndexedData, Paired, Subset, Table
 from unweave.utils.errors import InputError
 
 
@@ -19,7 +19,7 @@ class Plan(NamedTuple):
 
     views: dict[str, Tensor]
     """points to render, (n, p) each"""
-    given: dict[str, Tensor] = {}  # noqa: RUF012 (a NamedTuple's default is never mutated)
+    extras: dict[str, Tensor] = {}  # noqa: RUF012 (a NamedTuple's default is never mutated)
     """passed to the loss as they are, (n, ...) each"""
 
 
@@ -130,7 +130,7 @@ def pairs(
         raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
     c2, changed = _changed(data, c, free, (low, high), redraw, rng)
     rows = data.data if isinstance(data, Correlated) else data
-    if isinstance(rows, Listed):
+    if isinstance(rows, IndexedData):
         for _ in range(20):
             missing = ~rows.has(c2)
             if not missing.any():
@@ -142,7 +142,7 @@ def pairs(
 
 
 def _partner(
-    rows: Listed, c: Tensor, free: list[int], k: tuple[int, int], rng: Generator, alone: str
+    rows: IndexedData, c: Tensor, free: list[int], k: tuple[int, int], rng: Generator, alone: str
 ) -> tuple[Tensor, Tensor]:
     """The factors of a random row that differs from c (k,) in so many of the free factors and in no other; how many."""
     every = rows.listing()[1]
@@ -219,7 +219,7 @@ class Correlated(FactorData):
         self.joint = joint / joint.sum()
         if isinstance(data, Factorial):
             return
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         if points is None:
             raise InputError("correlated factors need a grid or a finite sample to resample; freeze the data first")
         c = data.labels(points).long()
@@ -285,13 +285,13 @@ def correlated(
 
 def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
     """The rest and a test set of so many observations, chosen at random and without repetition."""
-    points = data.observed(sys.maxsize)
+    points = data.all_points(sys.maxsize)
     if points is None:
         raise InputError("holding out needs finite data: freeze a sample first")
     if not 0 < test < len(points):
         raise InputError(f"{test:,} observations cannot be held out of {len(points):,}")
     rng = Generator().manual_seed(seed)
-    units = data.units(points)
+    units = data.groups(points)
     if units is None:
         order = torch.randperm(len(points), generator=rng).to(points.device)
         return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])

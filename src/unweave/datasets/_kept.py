@@ -16,7 +16,7 @@ from unweave.data.core import Factor, FactorData, Table
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import cache_folder
 from unweave.utils.errors import InputError
-from unweave.utils.storage import whole_file
+from unweave.utils.storage import atomic_file
 
 Notify = Callable[[str], None]
 
@@ -60,7 +60,7 @@ class KeptImages(Dataset):
         """Make the images now, if they are not there yet."""
         if not self.path().exists():
             self.prepare()
-            with whole_file(self.path()) as file:
+            with atomic_file(self.path()) as file:
                 images, factors = self.images(notify)
                 np.savez_compressed(file, images=images, factors=factors)
 
@@ -72,7 +72,7 @@ class KeptImages(Dataset):
         return Table(x, torch.from_numpy(factors).double(), self.varied())
 
     @final
-    def complete(self) -> bool:
+    def is_available(self) -> bool:
         return self.path().is_file()
 
 

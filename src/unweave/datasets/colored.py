@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from unweave.data.augment import affine, warp
 from unweave.data.core import Factor, FactorData, Table
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.datasets.digits import MNIST
 from unweave.datasets.shapes3d import HUES
 from unweave.utils.errors import InputError
@@ -74,13 +74,13 @@ class Painted(FactorData):
         own = len(self.gray.factors)
         return self.gray.levels(j) if j < own else self.allowed[j - own]
 
-    def observed(self, limit: int) -> Tensor | None:
+    def all_points(self, limit: int) -> Tensor | None:
         """Every digit in every allowed painting, where these are few enough."""
         if len(self.gray) * prod(map(len, self.allowed)) > limit:
             return None
         return torch.cartesian_prod(torch.arange(len(self.gray), device=self.gray.x.device), *self.allowed)
 
-    def units(self, points: Tensor) -> Tensor | None:
+    def groups(self, points: Tensor) -> Tensor | None:
         """A digit is either trained on or tested on, whatever its color."""
         return points[:, 0]
 
@@ -101,8 +101,8 @@ class PaintedMNIST(Dataset):
     split: Literal["train", "test"] = "train"
     """which part"""
 
-    def needed(self) -> tuple[Original, ...]:
-        return MNIST(split=self.split).needed()
+    def required_files(self) -> tuple[PublishedFile, ...]:
+        return MNIST(split=self.split).required_files()
 
     def gray(self) -> Table:
         """The digits to paint."""

@@ -13,7 +13,7 @@ import torch
 
 from unweave.data.core import Factor, FactorData, Table
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError, plural
 
 
@@ -26,7 +26,7 @@ class _IDXImages(Dataset):
     split: Literal["train", "test"] = "train"
     """which part"""
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         return self.files[:2] if self.split == "train" else self.files[2:]
 
     def load(self) -> FactorData:
@@ -47,7 +47,7 @@ class MNIST(_IDXImages):
     page = "yann.lecun.com/exdb/mnist"
     license = "CC BY-SA 3.0"
     files = tuple(
-        Original(f"mnist/{name}", f"md5:{md5}", f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", size)
+        PublishedFile(f"mnist/{name}", f"md5:{md5}", f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", size)
         for name, md5, size in (
             ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
             ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881),
@@ -67,7 +67,7 @@ class EMNIST(_IDXImages):
     license = "free to use, NIST"
     transposed = True
     files = tuple(
-        Original(f"emnist/emnist-digits-{name}", f"sha256:{sha256}")
+        PublishedFile(f"emnist/emnist-digits-{name}", f"sha256:{sha256}")
         for name, sha256 in (
             ("train-images-idx3-ubyte.gz", "f7c95004d14d81af89522e67d8f0c781dfb3bd544181c81bfe1eb6b41c35b726"),
             ("train-labels-idx1-ubyte.gz", "6638a6ff5fe2eefd9cca2471995b46c82986b8e4b2a70d2f5ce8e05d7edb319e"),
@@ -86,7 +86,7 @@ class FashionMNIST(_IDXImages):
     page = "github.com/zalandoresearch/fashion-mnist"
     license = "MIT"
     files = tuple(
-        Original(
+        PublishedFile(
             f"fashion-mnist/{name}",
             f"md5:{md5}",
             f"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/{name}",

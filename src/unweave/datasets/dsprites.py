@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from unweave.data.core import Factor, FactorData, Factorial, Mixing
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.readers.tables import load_array
 from unweave.utils.errors import InputError
 
@@ -41,7 +41,7 @@ class DSprites(Dataset):
     page = "github.com/google-deepmind/dsprites-dataset"
     license = "Apache-2.0"
     files = (
-        Original(
+        PublishedFile(
             "dsprites/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
             "git:d98996d3f8ee1550e06b9d4ed78d0beb478910d5",
             "https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/"
@@ -63,7 +63,7 @@ class DSprites(Dataset):
         return "dsprites" if self._original() else "dsprites (re-rendered)"
 
     def _original(self) -> bool:
-        return self.source == "original" or (self.source == "auto" and self.complete())
+        return self.source == "original" or (self.source == "auto" and self.is_available())
 
 
 @final

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from unweave.data.core import Factor, FactorData, Mixing, Table
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.readers.tables import decode_image
 from unweave.datasets._kept import KeptImages, Notify
 from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
@@ -111,7 +111,7 @@ class GeneratedFaces(KeptImages):
         origin = basis.mean.expand(23, 512)
         data = GeneratorManifold(face_generator(), moves, origin=origin, spread=self.spread, points=self.points,
                                  seed=self.seed)  # fmt: skip
-        sources, images = data.observed(self.points), []
+        sources, images = data.all_points(self.points), []
         assert sources is not None
         for i, source in enumerate(sources):
             notify(f"face {i + 1} of {self.points}")
@@ -130,12 +130,12 @@ class Faces(Dataset):
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
     page = "(packed by this project; the dataset generated-faces makes others)"
     license = "research use only"
-    files = tuple(Original(f"faces/faces-{name}.zip", f"sha256:{sha256}") for name, sha256 in SHA256.items())
+    files = tuple(PublishedFile(f"faces/faces-{name}.zip", f"sha256:{sha256}") for name, sha256 in SHA256.items())
 
     manifold: Literal["01", "14", "23"] = "01"
     """which two principal directions vary, counted from 0"""
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         return (self.files[list(SHA256).index(self.manifold)],)
 
     def title(self) -> str:

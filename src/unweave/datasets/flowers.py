@@ -16,13 +16,13 @@ from scipy.io import loadmat
 
 from unweave.data.core import Factor, FactorData, Table
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.readers.tables import decode_image
 from unweave.utils.errors import InputError
 
 ADDRESS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102"
 SPLITS = {"train": "trnid", "valid": "valid", "test": "tstid"}
-PACKED = Original(
+PACKED = PublishedFile(
     "flowers102/flowers102_64_jpg95.zip", "sha256:48a679e0827188e8789d6566ed7f80b532803c082a6e333902ee9f9265d28a28"
 )
 
@@ -36,15 +36,17 @@ class Flowers102(Dataset):
     page = "robots.ox.ac.uk/~vgg/data/flowers/102"
     license = "research use"
     files = (
-        Original("flowers102/imagelabels.mat", "md5:e0620be6f572b9609742df49c70aed4d", f"{ADDRESS}/imagelabels.mat"),
-        Original("flowers102/setid.mat", "md5:a5357ecc9cb78c4bef273ce3793fc85c", f"{ADDRESS}/setid.mat"),
-        Original("flowers102/102flowers.tgz", "md5:52808999861908f626f3c1f4e79d11fa", f"{ADDRESS}/102flowers.tgz"),
+        PublishedFile(
+            "flowers102/imagelabels.mat", "md5:e0620be6f572b9609742df49c70aed4d", f"{ADDRESS}/imagelabels.mat"
+        ),
+        PublishedFile("flowers102/setid.mat", "md5:a5357ecc9cb78c4bef273ce3793fc85c", f"{ADDRESS}/setid.mat"),
+        PublishedFile("flowers102/102flowers.tgz", "md5:52808999861908f626f3c1f4e79d11fa", f"{ADDRESS}/102flowers.tgz"),
     )
 
     split: Literal["train", "valid", "test", "all"] = "all"
     """the official split (1,020, 1,020 and 6,149 images), or all of them in order"""
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         """The archive, or all its images already cropped to 64 x 64, where that is found."""
         return (*self.files[:2], PACKED if PACKED.find() else self.files[2])
 

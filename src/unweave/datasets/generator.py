@@ -20,15 +20,19 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from unweave.data.downloads import MissingData, Original
+from unweave.data.downloads import MissingData, PublishedFile
 from unweave.utils.errors import InputError, plural
 
 PACKAGE = "random_face"  # random-face 2021.7.21.1
 FILES = (
-    Original("data/MappingNetwork.xml", "sha256:73e2096cad6e696e4af47df2477e048ab4c42c0e0dec83c7c66604822689e55b"),
-    Original("data/MappingNetwork.bin", "sha256:212dd716bdb556e18db603ea97300d4fa3c872b878c726b2402fea80820e7305"),
-    Original("data/SynthesisNetwork.xml", "sha256:7918fce515243954d3e06628cb39a23902d6b1d5d02932cc0c2faee7a2aeeedd"),
-    Original("data/SynthesisNetwork.bin", "sha256:c7da15fa22d508c82e1c30dd6b4cdf67fe3ccdddaf85b310ee764dbf0c289645"),
+    PublishedFile("data/MappingNetwork.xml", "sha256:73e2096cad6e696e4af47df2477e048ab4c42c0e0dec83c7c66604822689e55b"),
+    PublishedFile("data/MappingNetwork.bin", "sha256:212dd716bdb556e18db603ea97300d4fa3c872b878c726b2402fea80820e7305"),
+    PublishedFile(
+        "data/SynthesisNetwork.xml", "sha256:7918fce515243954d3e06628cb39a23902d6b1d5d02932cc0c2faee7a2aeeedd"
+    ),
+    PublishedFile(
+        "data/SynthesisNetwork.bin", "sha256:c7da15fa22d508c82e1c30dd6b4cdf67fe3ccdddaf85b310ee764dbf0c289645"
+    ),
 )
 
 

@@ -9,7 +9,7 @@ import torch
 
 from unweave.data.core import Factor, FactorData, Grid
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.readers.tables import load_array
 from unweave.utils.errors import InputError
 
@@ -38,12 +38,14 @@ class MPI3D(Dataset):
     paper = "Gondal et al. (2019)"
     page = "github.com/rr-learning/disentanglement_dataset"
     license = "CC BY 4.0"
-    files = tuple(Original(f"mpi3d/mpi3d_{v}.npz", f"md5:{md5}", f"{ADDRESS}/mpi3d_{v}.npz") for v, md5 in MD5.items())
+    files = tuple(
+        PublishedFile(f"mpi3d/mpi3d_{v}.npz", f"md5:{md5}", f"{ADDRESS}/mpi3d_{v}.npz") for v, md5 in MD5.items()
+    )
 
     variant: Literal["toy", "realistic", "real"] = "toy"
     """rendered simply, rendered realistically, or photographed"""
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         return (self.files[list(MD5).index(self.variant)],)
 
     def title(self) -> str:

@@ -7,7 +7,7 @@ from typing import Literal, final
 
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.supervision import correlated_split
 from unweave.datasets.colored import ColoredMNIST
 from unweave.datasets.dsprites import DSprites
@@ -44,10 +44,13 @@ class Resampled(Dataset):
             return ColoredMNIST(split="test" if self.part == "test" else "train", strength=tied)
         return DSprites() if self.of == "dsprites" else Shapes3D()
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         if self.of != "colored-mnist":
             return ()
-        return (*self.whole().needed(), *(replace(self, part="test").needed() if self.part != "test" else ()))
+        return (
+            *self.whole().required_files(),
+            *(replace(self, part="test").required_files() if self.part != "test" else ()),
+        )
 
     def title(self) -> str:
         return f"{self.whole().title()}, {self.part}"
@@ -63,5 +66,5 @@ class Resampled(Dataset):
         )
         return {"correlated": split.correlated, "independent": split.independent, "test": split.test}[self.part]
 
-    def judged(self, data: FactorData) -> FactorData:
+    def evaluation_data(self, data: FactorData) -> FactorData:
         return data if self.part == "test" else replace(self, part="test").load()

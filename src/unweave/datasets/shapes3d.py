@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unweave.data.core import Factor, FactorData, Factorial, Grid
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.data.readers.tables import load_array
 from unweave.utils.errors import InputError
 
@@ -44,7 +44,7 @@ class Shapes3D(Dataset):
     page = "github.com/google-deepmind/3d-shapes"
     license = "Apache-2.0"
     files = (
-        Original(
+        PublishedFile(
             "3dshapes/3dshapes.h5",
             "sha256:0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
             "https://storage.googleapis.com/3d-shapes/3dshapes.h5",
@@ -74,7 +74,7 @@ class Shapes3D(Dataset):
         return super().recipe() | ({} if self._original() else {"basis": BASIS_VERSION})
 
     def _original(self) -> bool:
-        return self.source == "original" or (self.source == "auto" and self.complete())
+        return self.source == "original" or (self.source == "auto" and self.is_available())
 
 
 @final

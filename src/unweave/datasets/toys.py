@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from unweave.data.core import Factor, FactorData, Grid, Table
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError
 
 NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"
@@ -44,7 +44,7 @@ class SmallNORB(Dataset):
     page = "cs.nyu.edu/~ylclab/data/norb-v1.0-small"
     license = "research use"
     files = tuple(
-        Original(f"smallnorb/{name}-{kind}.mat.gz", f"md5:{md5}", f"{NORB}/{name}-{kind}.mat.gz")
+        PublishedFile(f"smallnorb/{name}-{kind}.mat.gz", f"md5:{md5}", f"{NORB}/{name}-{kind}.mat.gz")
         for split, name in NORB_PARTS.items()
         for kind, md5 in zip(("dat", "cat", "info"), NORB_MD5[split], strict=True)
     )
@@ -54,7 +54,7 @@ class SmallNORB(Dataset):
     size: int = 64
     """pixels; the files have 96"""
 
-    def needed(self) -> tuple[Original, ...]:
+    def required_files(self) -> tuple[PublishedFile, ...]:
         return self.files[:3] if self.split == "train" else self.files[3:]
 
     def load(self) -> FactorData:
@@ -85,7 +85,7 @@ class Cars3D(Dataset):
     page = "scottreed.info (nips2015-analogy-data.tar.gz)"
     license = "research use"
     files = (
-        Original(
+        PublishedFile(
             "cars3d/nips2015-analogy-data.tar.gz",
             "md5:4e866a7919c1beedf53964e6f7a23686",
             "http://www.scottreed.info/files/nips2015-analogy-data.tar.gz",

@@ -9,7 +9,7 @@ import torch
 
 from unweave.data.core import FactorData, Factorial, Subset
 from unweave.data.dataset import Dataset
-from unweave.data.downloads import Original
+from unweave.data.downloads import PublishedFile
 from unweave.datasets.colored import ColoredMNIST, RotationColoredMNIST
 from unweave.datasets.mpi3d import MPI3D
 from unweave.datasets.shapes3d import Shapes3D
@@ -45,9 +45,9 @@ class Unseen(Dataset):
             return RotationColoredMNIST(split=self.part)
         return Shapes3D() if self.of == "shapes3d" else MPI3D(variant="real")
 
-    def needed(self) -> tuple[Original, ...]:
-        other = replace(self, part="test").needed() if self.part == "train" and self.of not in NEW else ()
-        return (*self.whole().needed(), *other)
+    def required_files(self) -> tuple[PublishedFile, ...]:
+        other = replace(self, part="test").required_files() if self.part == "train" and self.of not in NEW else ()
+        return (*self.whole().required_files(), *other)
 
     def title(self) -> str:
         far = " far apart" if self.apart else ""
@@ -66,5 +66,5 @@ class Unseen(Dataset):
         kept = values[test == (self.part == "test")]
         return Subset(data, points[torch.isin(points[:, column], kept)])
 
-    def judged(self, data: FactorData) -> FactorData:
+    def evaluation_data(self, data: FactorData) -> FactorData:
         return data if self.part == "test" else replace(self, part="test").load()

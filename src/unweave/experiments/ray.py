@@ -23,8 +23,8 @@ from unweave.experiments.runner import EVALUATED, How, Notify, begun, there
 from unweave.experiments.study import DEFAULT_METRICS, Tally, failure_of, forget_failures, packs, settle
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, plural
-from unweave.utils.source import own_source
-from unweave.utils.storage import whole_folder, write_whole
+from unweave.utils.source import source_hash
+from unweave.utils.storage import atomic_folder, write_atomic
 
 RETRIES = 20  # times that a pack is begun again when its worker or its node is gone
 GLANCE = 2.0  # seconds between looks at the cluster
@@ -103,9 +103,9 @@ def _carry(runs: Iterable[Run]) -> None:
     for run in runs:
         for thing in (run.data, run.method):
             cls: Any = type(thing)
-            source = own_source(cls)
+            source = source_hash(cls)
             if source is not None:
-                cls.own_source_ = source  # workers cannot read its file either
+                cls.source_hash_ = source  # workers cannot read its file either
                 by_value(sys.modules[cls.__module__])
 
 
@@ -156,10 +156,10 @@ class _Work:
         settled, parcels, failed = self.ray.get(task)
         for key, parcel in parcels.items():
             if not (self.out / key).is_dir():
-                with whole_folder(self.out / key) as draft, tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
+                with atomic_folder(self.out / key) as draft, tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
                     tar.extractall(draft, filter="data")
         for key, text in failed.items():
-            write_whole(failure_of(self.out, key), text)
+            write_atomic(failure_of(self.out, key), text)
         return bool(settled)
 
 

@@ -19,15 +19,15 @@ import pandas as pd
 import torch
 
 from unweave import __version__
-from unweave.data.core import Draw, Factor, FactorData
+from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural
 from unweave.metrics.local_isometry import NearPairs, near_pairs
 from unweave.utils.errors import InputError
-from unweave.utils.source import own_source
-from unweave.utils.storage import plain, read_json, write_json
-from unweave.utils.validation import spelled
+from unweave.utils.source import source_hash
+from unweave.utils.storage import read_json, to_jsonable, write_json
+from unweave.utils.validation import normalize_numbers
 
 SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
 
@@ -41,16 +41,16 @@ class Run:
 
     def recipe(self) -> dict[str, Any]:
         """All of it as JSON; a class out of a user's own file brings the hash of that file."""
-        settings = spelled(type(self.method), self.method.get_params(deep=False))
+        settings = normalize_numbers(type(self.method), self.method.get_params(deep=False))
         method = {"name": self.method.name, **settings}
-        sources = {"data": own_source(type(self.data)), "method": own_source(type(self.method))}
+        sources = {"data": source_hash(type(self.data)), "method": source_hash(type(self.method))}
         recipe = {"data": self.data.recipe(), "method": method}
         return {k: v | ({"source": sources[k]} if sources[k] else {}) for k, v in recipe.items()}
 
     @cached_property
     def key(self) -> str:
         """The hash of the recipe: where the run lives."""
-        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True, default=plain).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True, default=to_jsonable).encode()).hexdigest()[:12]
 
     def title(self) -> str:
         """What progress and folders call the run."""
@@ -76,7 +76,7 @@ class Judged(NamedTuple):
     """What a pack of runs learned from and is judged by."""
 
     data: FactorData
-    draw: Draw
+    draw: Sample
     seconds: float  # of learning, for each run
 
 
@@ -92,7 +92,7 @@ def write_run(run: Run, folder: Path, judged: Judged, codes: np.ndarray, scores:
     _write_codes(folder, judged.draw, codes, judged.data.factors)
 
 
-def _write_codes(folder: Path, draw: Draw, codes: np.ndarray, factors: Sequence[Factor]) -> None:
+def _write_codes(folder: Path, draw: Sample, codes: np.ndarray, factors: Sequence[Factor]) -> None:
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     truth = pd.DataFrame(draw.c.numpy(force=True), columns=[f.name for f in factors])
     pd.concat([table, truth], axis=1).to_parquet(folder / "codes.parquet")
@@ -155,7 +155,7 @@ def read_run(folder: Path) -> Evaluated:
     return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
 
 
-def environment(title: str, data: FactorData, draw: Draw, seconds: float) -> dict[str, Any]:
+def environment(title: str, data: FactorData, draw: Sample, seconds: float) -> dict[str, Any]:
     """Provenance: what was learned from, where, with which versions, how long it took."""
     packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator
 
 from unweave.cli.terminal import bar
-from unweave.data.core import Draw, FactorData
+from unweave.data.core import FactorData, Sample
 from unweave.experiments.run import Evaluated, Judged, Run, read_run, write_run
 from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural, fit_pack
@@ -29,7 +29,7 @@ from unweave.metrics.evaluate import score
 from unweave.training.checkpoint import note_of, seconds_of
 from unweave.training.loop import Failure
 from unweave.utils.errors import InputError, first_line, plural
-from unweave.utils.storage import no_room, read_json, whole_folder, write_whole
+from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
 from unweave.utils.validation import check_finite, out_of_memory
 
 EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
@@ -59,9 +59,9 @@ class How(NamedTuple):
         """Tell whoever watches."""
         self.notify(self.head + text)
 
-    def judged(self, run: Run, data: FactorData) -> Draw:
+    def judged(self, run: Run, data: FactorData) -> Sample:
         """What a run is scored on."""
-        return run.data.judged(data).collect(self.evaluated, Generator().manual_seed(EVALUATION_SEED))
+        return run.data.evaluation_data(data).collect(self.evaluated, Generator().manual_seed(EVALUATION_SEED))
 
 
 def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
@@ -120,7 +120,7 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     checkpoint = place.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
     for left in checkpoint.parent.glob(f".{checkpoint.name}.*.tmp"):  # of a process that was killed while it wrote
         left.unlink(missing_ok=True)
-    with whole_folder(place) as draft:
+    with atomic_folder(place) as draft:
         shutil.rmtree(draft)  # a place that cannot be written to must not cost the learning
     how.say(f"{title}: learning; judged by {_describe(draw, data)}")
     start = time.perf_counter()
@@ -146,7 +146,7 @@ def _score(pack: list[Run], places: dict[str, Path], how: How, judged: Judged, t
             errors[run.key] = found
             continue
         try:
-            with whole_folder(places[run.key]) as draft:
+            with atomic_folder(places[run.key]) as draft:
                 write_run(run, draft, judged, codes, found)
         except Exception as error:
             if no_room(error):  # that would stop the others as well
@@ -224,7 +224,7 @@ def _measured(method: Method | None, codes: Any, told: Any) -> dict[str, float |
     try:
         with threadpool_limits(threads):
             torch.set_num_threads(threads or before)
-            return score(Draw(x, c), codes, factors, scorers, method)
+            return score(Sample(x, c), codes, factors, scorers, method)
     except Exception as error:
         return error
     finally:
@@ -311,9 +311,9 @@ def _finished(run: Run, folder: Path, how: How) -> Evaluated:
     model = type(run.method).load(folder) if decoding else None
     draw = how._replace(evaluated=len(done.codes)).judged(run, data)
     scores = read_json(folder / "scores.json") | score(draw, done.codes, data.factors, missing, model)
-    write_whole(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
+    write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
 
 
-def _describe(draw: Draw, data: FactorData) -> str:
+def _describe(draw: Sample, data: FactorData) -> str:
     return f"{plural(len(draw.x), 'observation')} of shape {' x '.join(map(str, data.shape))}"

@@ -26,8 +26,8 @@ from unweave.experiments.runner import EVALUATED, Errors, How, Notify, perform_p
 from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, first_line, plural
-from unweave.utils.locks import claimed
-from unweave.utils.storage import no_room, read_json, write_whole
+from unweave.utils.locks import try_lock_all
+from unweave.utils.storage import no_room, read_json, write_atomic
 from unweave.utils.validation import device_lost
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
@@ -79,7 +79,7 @@ def write_note(study: Study, out: Path) -> None:
     """Keep with the runs what was asked, for the report."""
     about: dict[str, Any] = {"question": study.question, "file": study.path.name, "metrics": list(study.metrics)}
     about |= {"evaluated": study.evaluated, "keys": sorted({run.key for run in study.runs})}
-    write_whole(out / NOTE, json.dumps(about, indent=2) + "\n")
+    write_atomic(out / NOTE, json.dumps(about, indent=2) + "\n")
 
 
 def note_of(out: Path) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class Tally:
 def settle(pack: Sequence[Run], out: Path, tally: Tally, how: How) -> bool:
     """Do what is missing of a pack; False where another process has it and it is not finished."""
     todo = [run for run in pack if not failure_of(out, run.key).is_file()]
-    with claimed(out, [run.key for run in todo]) as mine:
+    with try_lock_all(out, [run.key for run in todo]) as mine:
         if not mine:
             return all((out / run.key).is_dir() for run in todo)
         clear(out, todo)
@@ -257,7 +257,7 @@ def record(errors: Errors, runs: Iterable[Run], out: Path) -> None:
         about: dict[str, Any] = {"key": key, "title": titles[key], "error": text, "traceback": where}
         about |= {"missing": True} if isinstance(error, MissingData) else {}
         about["when"] = datetime.now(UTC).isoformat(timespec="seconds")
-        write_whole(failure_of(out, key), json.dumps(about, indent=2) + "\n")
+        write_atomic(failure_of(out, key), json.dumps(about, indent=2) + "\n")
 
 
 def failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
@@ -300,6 +300,6 @@ def states(runs: Iterable[Run], out: Path) -> dict[str, State]:
         elif not (out / ".claims" / key).exists():
             found[key] = "waiting"
         else:
-            with claimed(out, [key]) as mine:
+            with try_lock_all(out, [key]) as mine:
                 found[key] = "waiting" if mine else "running"
     return found

@@ -90,7 +90,7 @@ class HessianAutoencoder(Deterministic):
 
     def prepare(self, data: FactorData) -> None:
         """Let HLLE+ICA find the codes y of all points."""
-        points = data.observed(self.samples)
+        points = data.all_points(self.samples)
         if points is None:
             points = data.sample(self.samples, Generator(self.resolve_device()).manual_seed(self.seed))
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)

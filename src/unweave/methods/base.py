@@ -25,11 +25,11 @@ from torch import Generator, Tensor, nn
 
 from unweave import __version__
 from unweave.data.arrays import as_data
-from unweave.data.core import FactorData, as_float, in_parts
+from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
 from unweave.utils.errors import InputError, kebab
-from unweave.utils.source import own_source
-from unweave.utils.storage import check_hash, plain, read_json, sha256, whole_folder, write_json
+from unweave.utils.source import source_hash
+from unweave.utils.storage import atomic_folder, check_hash, read_json, sha256, to_jsonable, write_json
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
 
 RESERVED = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
@@ -159,7 +159,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if x.shape[1:] != self.shape_:
             raise InputError(f"{name} learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
         with torch.no_grad():  # in parts: bytes become floats only while they are needed
-            parts = in_parts(torch.from_numpy(x), AT_ONCE // max(1, prod(self.shape_)))
+            parts = split_rows(torch.from_numpy(x), AT_ONCE // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])
         if tuple(z.shape) != (len(x), self.latent_dim_):
             raise InputError(
@@ -213,7 +213,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def save(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` into a new folder, which appears whole or not at all."""
         check_is_fitted(self)
-        with whole_folder(Path(folder)) as tmp:
+        with atomic_folder(Path(folder)) as tmp:
             self.write(tmp)
 
     @final
@@ -229,7 +229,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         values = {k: v for k, v in learned.items() if k not in tensors and k not in nets}
         for name, value in values.items():
             try:
-                json.dumps(value, default=plain)
+                json.dumps(value, default=to_jsonable)
             except TypeError as error:
                 cls = type(self).__name__
                 raise InputError(
@@ -239,7 +239,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         config = {
             "unweave": __version__,
             "method": self.name,
-            "source": own_source(type(self)),
+            "source": source_hash(type(self)),
             "params": self.get_params(deep=False),
             "learned": values,
             "arrays": sorted(arrays),
@@ -255,7 +255,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         config = read_config(folder)
         if config["method"] not in (name, *cls.aliases):
             raise InputError(f"{folder} holds a {config['method']!r}, not a {name!r}")
-        if config["source"] != own_source(cls):
+        if config["source"] != source_hash(cls):
             raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
         current = partial(_current_name, cls.renamed)
         try:
@@ -295,4 +295,4 @@ def _current_name(renamed: Mapping[str, str], name: str) -> str:
 
 
 def _checksum(config: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(config, sort_keys=True, default=plain).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=to_jsonable).encode()).hexdigest()[:16]

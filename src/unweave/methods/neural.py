@@ -18,15 +18,15 @@ import torch
 from torch import Generator, Tensor, nn
 
 from unweave.cli.terminal import bar
-from unweave.data.core import FactorData, in_parts
+from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
 from unweave.methods.base import Method
 from unweave.training.adam import Adam
 from unweave.training.loop import Failure, Progress, train
 from unweave.training.strategies import precise, rounded
 from unweave.utils.errors import InputError
-from unweave.utils.storage import plain
-from unweave.utils.validation import spelled, usable
+from unweave.utils.storage import to_jsonable
+from unweave.utils.validation import normalize_numbers, resolve_device
 
 Lane = Annotated[float, "lane"]
 """A number that may differ between models of one pack."""
@@ -186,19 +186,19 @@ class Neural(Method):
                 raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
         if self.clip < 0:
             raise InputError(f"clip={self.clip}: expected a positive norm, or 0 for none")
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         if points is None:
             points = data.sample(self.observations, Generator(self.resolve_device()).manual_seed(0))
         x = data.render(points[: self.observations])
         self.check_observations(x)
-        rest = in_parts(points, self.observations)[1:]
+        rest = split_rows(points, self.observations)[1:]
         if bool((x == x[:1]).all()) and all(bool((data.render(part) == x[:1]).all()) for part in rest):
             raise InputError("every column of the data is constant: there is nothing to take apart")
 
     @final
     def resolve_device(self) -> str:
         """'auto' as what it stands for here."""
-        return usable(self.device)
+        return resolve_device(self.device)
 
     @final
     def apply_network(self, function: Callable[[Any, Tensor], Tensor], x: Tensor) -> Tensor:
@@ -206,7 +206,7 @@ class Neural(Method):
 
         Many rows go through it on the method's device, and come back.
         """
-        parts = in_parts(x, AT_ONCE // max(1, prod(self.shape_)))
+        parts = split_rows(x, AT_ONCE // max(1, prod(self.shape_)))
         if len(parts) > 1 and torch.cuda.is_available():
             try:
                 net = copy.deepcopy(self.net_).to(device := self.resolve_device(), x.dtype)
@@ -225,8 +225,8 @@ class Neural(Method):
     @final
     def recipe(self) -> dict[str, Any]:
         """Name and settings, as JSON has them."""
-        values = spelled(type(self), self.get_params(deep=False))
-        return json.loads(json.dumps({"name": self.name, **values}, default=plain))
+        values = normalize_numbers(type(self), self.get_params(deep=False))
+        return json.loads(json.dumps({"name": self.name, **values}, default=to_jsonable))
 
     @final
     @classmethod

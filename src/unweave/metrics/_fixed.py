@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from unweave.data.core import FactorData, Listed
+from unweave.data.core import FactorData, IndexedData
 from unweave.metrics.factors import ENOUGH, alive, classes
 from unweave.utils.errors import InputError
 
@@ -47,14 +47,14 @@ def shared(
 
 def fixed(data: FactorData, j: int, sets: int, size: int, rng: Generator) -> Tensor:
     """Points of which each set shares factor j, everything else being as the data have it, (sets, size, p)."""
-    if isinstance(data, Listed):
+    if isinstance(data, IndexedData):
         return _listed(data, j, sets, size, rng)
     c = data.labels(data.sample(sets * size, rng)).clone().view(sets, size, -1)  # (sets, size, k)
     c[..., j] = c[:, :1, j]
     return data.locate(c.flatten(0, 1), rng).view(sets, size, -1)
 
 
-def _listed(data: Listed, j: int, sets: int, size: int, rng: Generator) -> Tensor:
+def _listed(data: IndexedData, j: int, sets: int, size: int, rng: Generator) -> Tensor:
     """From a list, by picking among the points that have one value: no combination is asked for that is not there."""
     points, c = data.listing()
     column = c[:, j].numpy(force=True).astype(np.float64)

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.core import Draw, Factor
+from unweave.data.core import Factor, Sample
 from unweave.methods.base import Method
 from unweave.metrics.contract import Metric, column, numbers
 from unweave.metrics.scores import prepared
 
 
 def score(
-    draw: Draw, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric], method: Method | None = None
+    draw: Sample, codes: np.ndarray, factors: Sequence[Factor], scorers: dict[str, Metric], method: Method | None = None
 ) -> dict[str, float | None]:
     """Every metric, None where the data do not allow it; one that returns several numbers gives several columns."""
     scores: dict[str, float | None] = {}

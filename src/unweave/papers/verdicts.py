@@ -12,8 +12,8 @@ import pandas as pd
 from scipy.stats import ttest_ind
 
 from unweave.utils.errors import InputError, plural
-from unweave.utils.locks import alone
-from unweave.utils.storage import write_whole
+from unweave.utils.locks import lock
+from unweave.utils.storage import write_atomic
 
 T = TypeVar("T")
 CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
@@ -113,14 +113,14 @@ def kept(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
     """The table of a study, written: these rows, and those of other runs, told apart `by` some columns, that earlier
     calls have put there, or others that end at the same moment.
     """
-    with alone(path):
+    with lock(path):
         if path.is_file():
             before = pd.read_csv(path, keep_default_na=False, na_values=[""])
             if not {*by} <= {*before}:
                 raise InputError(f"{path} has no columns {', '.join(by)}: it is another table; move it away")
             again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
             rows = pd.concat([before[~again], rows], ignore_index=True)
-        write_whole(path, rows.to_csv(index=False))
+        write_atomic(path, rows.to_csv(index=False))
     return rows
 
 

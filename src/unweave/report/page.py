@@ -21,7 +21,7 @@ from unweave.report.figures.overview import draw_overview
 from unweave.report.figures.portrait import draw_run
 from unweave.report.figures.style import to_data_uri
 from unweave.utils.errors import InputError, plural
-from unweave.utils.storage import write_whole
+from unweave.utils.storage import write_atomic
 
 RECOVERED, PARTLY = 0.95, 0.8  # MCC from which the summary speaks of recovered and partly recovered factors
 
@@ -52,7 +52,7 @@ def write_report(
         failures=wrong,
         thresholds=(RECOVERED, PARTLY),
     )
-    write_whole(out, page)
+    write_atomic(out, page)
     return out
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import save as serialized
 from torch import Tensor
 
 from unweave.training.pack import LaneGroup
-from unweave.utils.storage import plain, whole_file
+from unweave.utils.storage import atomic_file, to_jsonable
 
 RATIO = 20  # seconds of training for each second spent on saving
 LONG = 10.0  # seconds after which a pack is saved, however few steps it has made
@@ -26,7 +26,7 @@ class Checkpoint:
 
     def __init__(self, path: Path | None, about: Any, note: str = "") -> None:
         self.path, self.note = path, note
-        text = json.dumps(about, sort_keys=True, default=plain)
+        text = json.dumps(about, sort_keys=True, default=to_jsonable)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.name = ""  # of the way in which the steps are taken: another one ends a little differently
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
@@ -39,7 +39,7 @@ class Checkpoint:
         if self.path is None or (early and not last):
             return
         tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
-        with whole_file(self.path) as file:
+        with atomic_file(self.path) as file:
             about = {"key": self.key, "how": self.name, "step": str(step), "note": self.note}
             file.write(serialized(tensors, metadata=about | {"seconds": f"{now - self.begun:.3f}"}))
         self.at, self.saved = step, time.perf_counter()

@@ -25,7 +25,7 @@ from unweave.training.pack import LaneGroup, Trainable
 from unweave.training.step import prepared_key
 from unweave.training.strategies import StepRunner, choose, rounded
 from unweave.utils.errors import InputError
-from unweave.utils.source import own_source
+from unweave.utils.source import source_hash
 
 CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
 SILENCE = 5  # seconds after which somebody who waits wants to hear something
@@ -117,7 +117,7 @@ def train(
     data = data.to(device)
     if first.is_cacheable():
         with rounded(False):  # observations are the same for every precision
-            data = data.rendered()
+            data = data.materialize()
     first.check_data(data)
     for method in pack:
         method.reset()
@@ -127,7 +127,7 @@ def train(
     nets = [seeded(method).to(device) for method in pack]
     window = -(-first.steps // MOST_ROWS)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
-    about = [own_source(type(first)), prepared_key(first), _glimpse(data, device)]
+    about = [source_hash(type(first)), prepared_key(first), _glimpse(data, device)]
     keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
     engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=keeper.how())
     parts = engine.parts

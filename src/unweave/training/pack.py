@@ -67,7 +67,7 @@ class LaneGroup:
             n = steps * method.batch_size
             plan = method.plan(self.data, n, rng)
             views.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in plan.views.items()})
-            extra = plan.given | method.sample_noise(n, rng)
+            extra = plan.extras | method.sample_noise(n, rng)
             given.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in extra.items()})
         return (_joined(views), _joined(given)) if self.stacked else (views[0], given[0])
 

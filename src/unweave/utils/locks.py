@@ -19,7 +19,7 @@ MOMENT = 0.02  # seconds between looks at a file that another process changes
 
 
 @contextlib.contextmanager
-def claimed(folder: Path, names: Iterable[str]) -> Iterator[bool]:
+def try_lock_all(folder: Path, names: Iterable[str]) -> Iterator[bool]:
     """Whether all these names in the folder are ours for the block; if anyone else has one of them, none is.
 
     The kernel gives a lock back when its holder is gone, however that came about: nothing stale is left to be cleared.
@@ -32,10 +32,10 @@ def claimed(folder: Path, names: Iterable[str]) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
     """Wait until nobody else is changing this file, and keep it so for the block."""
     while True:
-        with claimed(path.parent, [path.name]) as mine:
+        with try_lock_all(path.parent, [path.name]) as mine:
             if mine:
                 yield
                 return

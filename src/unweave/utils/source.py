@@ -9,12 +9,12 @@ from pathlib import Path
 from unweave.utils.errors import InputError
 
 
-def own_source(cls: type) -> str | None:
+def source_hash(cls: type) -> str | None:
     """The hash of the code of a user's own class, so that an edited method is another one; None for our own."""
     if cls.__module__.split(".")[0] == "unweave":
         return None
-    if "own_source_" in vars(cls):  # on another machine, where its file is not
-        return str(vars(cls)["own_source_"])
+    if "source_hash_" in vars(cls):  # on another machine, where its file is not
+        return str(vars(cls)["source_hash_"])
     module = inspect.getmodule(cls)
     file = Path(getattr(module, "__file__", None) or "")
     try:

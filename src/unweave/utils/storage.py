@@ -16,12 +16,12 @@ from unweave.utils.errors import InputError
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
+def atomic_folder(folder: Path) -> Iterator[Path]:
     """Write into a temporary neighbor; it gets its name when the block ends, and vanishes if the block fails.
 
     A block that removes it makes nothing.
 
-    >>> with whole_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
+    >>> with atomic_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
     ...     (tmp / "scores.json").write_text("{}")
     """
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
@@ -48,7 +48,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name when the block ends, and vanishes if the block fails."""
     tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -63,18 +63,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             tmp.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str) -> None:
     """Write a text that is there entirely or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
     """Readable JSON, for people and `git diff`."""
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=to_jsonable) + "\n", encoding="utf-8")
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """For `json.dumps`: numpy's numbers and arrays as Python's, paths as text."""
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -21,12 +21,12 @@ def check_fields(thing: Any) -> None:
     hints = get_type_hints(type(thing), include_extras=True)
     for field in fields(thing):
         value = getattr(thing, field.name)
-        if not allowed(value, hints[field.name]):
-            expected = describe(hints[field.name])
+        if not matches_hint(value, hints[field.name]):
+            expected = describe_hint(hints[field.name])
             raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, expected {expected}")
 
 
-def spelled(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+def normalize_numbers(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     """Settings as a recipe has them: 4 where any number may stand is 4.0, so that both are the same run."""
     # By the words of annotations: of a class that came from another machine, their names cannot be looked up.
     hints = {f.name: f.type if isinstance(f.type, str) else repr(f.type) for f in fields(cls)}
@@ -36,18 +36,18 @@ def spelled(cls: type, values: dict[str, Any]) -> dict[str, Any]:
     return {k: float(v) if k in real & whole else v for k, v in values.items()}
 
 
-def allowed(value: Any, hint: Any) -> bool:
+def matches_hint(value: Any, hint: Any) -> bool:
     """Whether a value fits an annotation; kinds of annotation that we do not use fit anything."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return allowed(value, args[0])
+        return matches_hint(value, args[0])
     if origin in (Union, types.UnionType):
-        return any(allowed(value, arg) for arg in args)
+        return any(matches_hint(value, arg) for arg in args)
     if origin is Literal:
         return value in args
     if origin is tuple:
         inner = args[:1] * len(value) if isinstance(value, tuple | list) and args[-1:] == (...,) else args
-        return isinstance(value, tuple | list) and len(value) == len(inner) and all(map(allowed, value, inner))
+        return isinstance(value, tuple | list) and len(value) == len(inner) and all(map(matches_hint, value, inner))
     if hint is bool:
         return isinstance(value, bool | np.bool_)
     if hint in (int, float):
@@ -58,17 +58,17 @@ def allowed(value: Any, hint: Any) -> bool:
     return isinstance(value, hint) if isinstance(hint, type) else True
 
 
-def describe(hint: Any) -> str:
+def describe_hint(hint: Any) -> str:
     """An annotation in words: "a whole number or 'auto'"."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return describe(args[0])
+        return describe_hint(args[0])
     if origin in (Union, types.UnionType):
-        return " or ".join(describe(arg) for arg in args)
+        return " or ".join(describe_hint(arg) for arg in args)
     if origin is Literal:
         return " or ".join(map(repr, args))
     if origin is tuple:
-        return f"a tuple, each {describe(args[0])}"
+        return f"a tuple, each {describe_hint(args[0])}"
     words = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
     return words.get(hint, getattr(hint, "__name__", str(hint)))
 
@@ -91,7 +91,7 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
-def usable(device: str) -> str:
+def resolve_device(device: str) -> str:
     """A device as torch knows it: 'auto' is a GPU where there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"

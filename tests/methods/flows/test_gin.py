@@ -36,7 +36,7 @@ def batch_of(method, data, n):
         torch.nn.init.normal_(p, std=0.3)
     rng = torch.Generator().manual_seed(0)
     plan = method.plan(data, n, rng)
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.sample_noise(n, rng)
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras | method.sample_noise(n, rng)
     return net, batch
 
 
@@ -274,7 +274,7 @@ def test_a_rate_of_zero_is_the_papers_and_falls_to_a_tenth_after_five_eighths():
 
 def test_a_finite_mixture_is_rendered_once_with_the_same_values():
     data = GaussianMixture(points=300, noise_dims=2).load()
-    table, points = data.rendered(), data.observed(300)
+    table, points = data.materialize(), data.all_points(300)
     torch.testing.assert_close(table.x, data.render(points))
     assert torch.equal(table.c, data.labels(points))
 

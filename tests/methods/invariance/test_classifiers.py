@@ -102,7 +102,7 @@ def ready(cls, told, **settings):
     data = as_data(*told)
     method = cls(**SMALL | settings).fit(data)
     plan = method.plan(data, 16, rng())
-    batch = {"x": data.render(plan.views["x"]).float(), **plan.given, **method.sample_noise(16, rng())}
+    batch = {"x": data.render(plan.views["x"]).float(), **plan.extras, **method.sample_noise(16, rng())}
     return method, method.build((4,)), batch | {"progress": torch.tensor(0.0)}
 
 

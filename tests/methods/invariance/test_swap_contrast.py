@@ -141,7 +141,7 @@ def lost(method, data, term="loss"):
     torch.manual_seed(0)
     net = method.build(data.shape)
     plan = method.plan(data, 16, rng())
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras
     batch |= method.sample_noise(16, rng(1)) | {"progress": torch.tensor(1.0)}
     terms = method.loss(net, batch)
     reached = [torch.autograd.grad(terms[term], list(p.parameters()), retain_graph=True, allow_unused=True)
@@ -167,12 +167,12 @@ def test_pairs_share_the_class_and_differ_in_what_is_known(told):
     method.prepare(data)
     plan = method.plan(data, 200, rng())
     c, c2 = (data.labels(plan.views[v]) for v in ("x", "x2"))
-    assert ((c != c2).float().mean(0) == torch.tensor([0.0, 0.0, 1.0])).all() and (plan.given["changed"] == 1).all()
+    assert ((c != c2).float().mean(0) == torch.tensor([0.0, 0.0, 1.0])).all() and (plan.extras["changed"] == 1).all()
     every = SwapContrast(**SMALL)
     every.prepare(data)
     plan = every.plan(data, 400, rng())
     differ = (data.labels(plan.views["x"]) != data.labels(plan.views["x2"])).sum(1)
-    assert (differ == plan.given["changed"]).all() and set(differ.tolist()) == {1, 2}
+    assert (differ == plan.extras["changed"]).all() and set(differ.tolist()) == {1, 2}
 
 
 def test_a_digit_that_is_painted_anew_stays_the_same_digit():
@@ -191,7 +191,7 @@ def test_own_pairs_are_drawn_as_they_are(told):
     plan = pairs(data, 100, rng())
     a, b = (plan.views[v][:, 0] for v in ("x", "x2"))
     assert ((a - b).abs() == 5).all() and set(a.tolist()) == set(range(10))
-    assert (plan.given["k"] == torch.tensor([1, 2, 1, 2, 2])[a % 5]).all()
+    assert (plan.extras["k"] == torch.tensor([1, 2, 1, 2, 2])[a % 5]).all()
     model = SwapContrast(**SMALL).fit(as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450]))
     assert model.most_ == 1 and "dis" in model.terms_
 

@@ -53,7 +53,7 @@ def made(cls, data=TABLE, **settings):
     net = method.build(data.shape)
     rng = torch.Generator().manual_seed(1)
     plan = method.plan(data, N, rng)
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.given | method.sample_noise(N, rng)
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras | method.sample_noise(N, rng)
     return method, net, batch | {"progress": torch.tensor(0.0)}
 
 

@@ -14,7 +14,7 @@ import torch
 from sklearn.decomposition import PCA
 from torch import Generator, Tensor, nn
 
-from unweave.data.core import FactorData, as_float, in_parts
+from unweave.data.core import FactorData, as_float, split_rows
 from unweave.methods.flows.knee import Knee, knee
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
@@ -149,11 +149,11 @@ class NormalizingFlow(Neural):
 
     def _ranges(self, data: FactorData) -> tuple[Tensor, Tensor, Tensor]:
         """The least and the largest value of every feature, and its deviation, (features,) each."""
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         points = data.sample(SEEN, self._rng()) if points is None else points
         n, mean, square = 0, torch.zeros(()), torch.zeros(())
         low, high = torch.tensor(torch.inf), torch.tensor(-torch.inf)
-        for part in in_parts(points, max(1, MOST // 16 // prod(self.shape_))):
+        for part in split_rows(points, max(1, MOST // 16 // prod(self.shape_))):
             x = data.render(part).flatten(1)
             low, high = torch.minimum(low.to(x), x.amin(0)), torch.maximum(high.to(x), x.amax(0))
             wide = x.double()
@@ -237,7 +237,7 @@ class NormalizingFlow(Neural):
     def outputs_with_noise(self, data: FactorData, points: Tensor, rng: Generator) -> Tensor:
         """Outputs and volumes of points, noise added as in training, (n, features + 1)."""
         found = []
-        for part in in_parts(points, max(1, MOST // 16 // prod(self.shape_))):
+        for part in split_rows(points, max(1, MOST // 16 // prod(self.shape_))):
             x = data.render(part).float()
             found.append(self.outputs_and_volume(x, torch.randn(x.shape, generator=rng)))
         return torch.cat(found)
@@ -257,7 +257,7 @@ class NormalizingFlow(Neural):
     def some(self, data: FactorData, rng: Generator) -> Tensor:
         """At most SEEN points, fewer of large observations."""
         most = max(1_000, min(SEEN, MOST // prod(self.shape_)))
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         if points is None:
             return data.sample(most, rng)
         return (

@@ -101,7 +101,7 @@ class GIN(NormalizingFlow):
 
     def _points(self, data: FactorData) -> Tensor:
         """All points, or many where there is no end to them."""
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         return data.sample(COUNTED, self._rng()) if points is None else points
 
     def conditions(self, data: FactorData, points: Tensor) -> Tensor:

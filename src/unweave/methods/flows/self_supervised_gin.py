@@ -78,7 +78,7 @@ class SelfSupervisedGIN(NormalizingFlow):
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         if kinds := self.transformations():
             plan = transformed(data, n, rng, kinds=kinds, copies=self.copies)
-            return Plan(plan.views, {"theta": plan.given["theta"]})
+            return Plan(plan.views, {"theta": plan.extras["theta"]})
         if self.augment:
             return Plan(augmented(data, n, rng, along=self.augment, copies=self.copies, spread=self.spread).views)
         return Plan({"x": single(data, n, rng).views["x"].repeat_interleave(self.copies, 0)})
@@ -119,7 +119,7 @@ class SelfSupervisedGIN(NormalizingFlow):
         """Some sets of copies, (sets * copies, *shape), and noise for them."""
         plan = self.plan(data, sets, rng)
         views = {k: data.render(v).float() for k, v in plan.views.items()}
-        return self.augmented(views | plan.given), self.sample_noise(sets, rng)["eps"]
+        return self.augmented(views | plan.extras), self.sample_noise(sets, rng)["eps"]
 
     def encode(self, x: Tensor) -> Tensor:
         return self.outputs(x)[:, self.order_[: self.latent_dim_]]

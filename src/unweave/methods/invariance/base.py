@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from unweave.data.core import FactorData, in_parts
+from unweave.data.core import FactorData, split_rows
 from unweave.data.dataset import Dataset
 from unweave.data.supervision import Plan, label_column, labeled
 from unweave.methods._autoencoding import Autoencoding
@@ -60,7 +60,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     def prepare(self, data: FactorData) -> None:
         rng = Generator(self.resolve_device()).manual_seed(0)
         column = label_column(data, self.label or None)
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         points = data.sample(COUNTED, rng) if points is None else points
         factor = data.factors[column]
         self.label_, self.column_, self.width_ = factor.name, column, len(data.factors)
@@ -73,7 +73,7 @@ class Classifying(ClassifierMixin, Autoencoding):
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         plan = labeled(data, n, rng, factor=self.label or None)
-        return Plan(plan.views, {"u": self.index(plan.given["u"])})
+        return Plan(plan.views, {"u": self.index(plan.extras["u"])})
 
     def is_cacheable(self) -> bool:
         return True
@@ -141,12 +141,12 @@ class Classifying(ClassifierMixin, Autoencoding):
         """The same of data, in parts: all of their images at once may be too many."""
         named = any(f.name == self.label_ for f in data.factors)
         column = label_column(data, self.label_ if named else self.label or None)
-        points = data.observed(COUNTED)
+        points = data.all_points(COUNTED)
         points = data.sample(COUNTED, Generator().manual_seed(0)) if points is None else points
         values, level = data.factors[column].values, data.labels(points)[:, column].long().tolist()
         y = np.array([values[k] for k in level] if values else level)  # a level of other data may be another class
         self._check_learned(y)
-        guess = np.concatenate([self.predict(data.render(part)) for part in in_parts(points, AT_ONCE)])
+        guess = np.concatenate([self.predict(data.render(part)) for part in split_rows(points, AT_ONCE)])
         return float(accuracy_score(y, guess, sample_weight=sample_weight))
 
     def _check_learned(self, y: np.ndarray) -> None:
@@ -189,7 +189,7 @@ class Informed(Classifying):
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         plan = super().plan(data, n, rng)
         s = data.labels(plan.views["x"])[:, self.columns_].long()
-        return Plan(plan.views, plan.given | {"s": s})
+        return Plan(plan.views, plan.extras | {"s": s})
 
     @final
     def one_hot(self, s: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from unweave.data.core import FactorData, in_parts
+from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, label_column, labeled, paired, pairs
 from unweave.methods.invariance.base import Classifying, nuisances
 from unweave.methods.neural import Lane
@@ -99,7 +99,7 @@ class SwapContrast(Classifying, VAE):
         if not self.most_:
             return "No nuisances are known: nothing is exchanged."
         rng = Generator(self.resolve_device()).manual_seed(0)
-        alone = float((self.plan(data, 256, rng).given["changed"] == 0).float().mean())
+        alone = float((self.plan(data, 256, rng).extras["changed"] == 0).float().mean())
         names = ", ".join(self.pairs_) or "what your pairs differ in"
         if alone == 1:
             text = f"no two observations of a class differ in {names} alone"
@@ -140,10 +140,10 @@ class SwapContrast(Classifying, VAE):
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         if not self.most_:  # another observation of the class, from which nothing is to be exchanged
             plan = labeled(data, n, rng, factor=self.label or None)
-            return Plan(plan.views, {"u": self.index(plan.given["u"])})
+            return Plan(plan.views, {"u": self.index(plan.extras["u"])})
         plan = pairs(data, n, rng, k=(1, self.most_), among=self.pairs_, alone="self")
         u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()
-        return Plan(plan.views, {"u": self.index(u), "changed": plan.given["k"]})
+        return Plan(plan.views, {"u": self.index(u), "changed": plan.extras["k"]})
 
     def is_cacheable(self) -> bool:
         return False
@@ -169,7 +169,7 @@ class SwapContrast(Classifying, VAE):
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
         if self.settle and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
-                z = torch.cat([self.encode(data.render(part).float()) for part in in_parts(points, PART)])
+                z = torch.cat([self.encode(data.render(part).float()) for part in split_rows(points, PART)])
             net.classifier.load_state_dict(settled(self.predictive(z), u))
         super().after_training(data)
         if self.learned_ < POOR:
@@ -179,7 +179,7 @@ class SwapContrast(Classifying, VAE):
     def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
         rng, column = Generator().manual_seed(self.seed), label_column(data, self.label or None)
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         points = data.sample(SETTLED, rng) if points is None else points
         u = self.index(data.labels(points)[:, column].long())
         if len(points) <= SETTLED:

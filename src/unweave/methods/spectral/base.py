@@ -33,7 +33,7 @@ from unweave.methods.spectral.preprocessing import (
 )
 from unweave.methods.spectral.tangent_space import gram_matrices
 from unweave.utils.errors import InputError, plural
-from unweave.utils.validation import usable
+from unweave.utils.validation import resolve_device
 
 SEARCHED = 8  # values of k that "auto" tries
 LARGEST = 48  # of them
@@ -94,7 +94,7 @@ class SpectralICA(Method):
 
     def learn(self, data: FactorData) -> None:
         self._check_settings(data)
-        chosen = data.observed(self.samples)
+        chosen = data.all_points(self.samples)
         if chosen is None:
             chosen = data.sample(self.samples, Generator().manual_seed(int(self.seed)))
         best: tuple[PointCloud, Embedding, Projection, float] | None = None
@@ -211,7 +211,7 @@ class SpectralICA(Method):
             raise InputError(
                 f"{what} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbors"
             )
-        device = usable(self.device)
+        device = resolve_device(self.device)
         near = find_neighbors(points.numpy(), min(most, n - 1), device)
         if self.on_disconnected == "largest":
             # Parts as a usual neighborhood sees them: one large enough to reach a far clump would bridge the gap.

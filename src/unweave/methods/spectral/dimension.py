@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 from unweave.methods.spectral.tangent_space import BATCH
 
 
@@ -23,7 +23,7 @@ def gap_dimension(points: Tensor, near: np.ndarray, most: int) -> int:
     """Where the spectrum of the local clouds falls most steeply: right with noise, too large with curvature."""
     index = torch.from_numpy(near)
     spectra = [
-        torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True)) for rows in in_parts(index, BATCH)
+        torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True)) for rows in split_rows(index, BATCH)
     ]
     mean = (torch.cat(spectra) ** 2).mean(0)
     most = min(most, len(mean) - 1)

@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csc_matrix
 from torch import Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH, MANY, assemble_rows, orthonormalize
@@ -50,5 +50,5 @@ def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
         design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
         return orthonormalize(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
 
-    B = assemble_rows(torch.cat([rows(u) for u in in_parts(U, BATCH if U.device.type == "cpu" else MANY)]), near)
+    B = assemble_rows(torch.cat([rows(u) for u in split_rows(U, BATCH if U.device.type == "cpu" else MANY)]), near)
     return (B.T @ B).tocsc()

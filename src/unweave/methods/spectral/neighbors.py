@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 
 ROOM = 2**28  # distances that a GPU holds at once, 2 GiB
 LARGE = 20_000  # from so many points on it pays to search in the order of the tree's leaves, and with
@@ -38,7 +38,7 @@ def _by_distance(points: Tensor, count: int) -> Tensor:
     """The nearest points to each, (n, count), by all distances: what a GPU does faster than it could search a tree."""
     squares = points.square().sum(1)
     found = []
-    for rows in in_parts(torch.arange(len(points), device=points.device), max(1, ROOM // len(points))):
+    for rows in split_rows(torch.arange(len(points), device=points.device), max(1, ROOM // len(points))):
         # |a - b|^2 less what is the same for all b; the point itself is the nearest, whatever rounding says
         near = squares - 2 * points[rows] @ points.T
         near[torch.arange(len(rows), device=points.device), rows] = -torch.inf

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 from unweave.methods.spectral.neighbors import build_tree, find_neighbors
 from unweave.methods.spectral.tangent_space import BATCH, main_directions
 
@@ -35,7 +35,7 @@ class AffineMaps:
         self.places, self.d = points, codes.shape[1]
         self.tree = build_tree(points.numpy())
         near = torch.from_numpy(find_neighbors(points.numpy(), k))
-        maps = [self._fitted(points[rows], codes[rows]) for rows in in_parts(near, BATCH)]
+        maps = [self._fitted(points[rows], codes[rows]) for rows in split_rows(near, BATCH)]
         self.slopes = torch.cat([slope for slope, _ in maps])  # (n, D, d)
         self.offsets = torch.cat([offset for _, offset in maps])  # (n, d)
 
@@ -60,7 +60,7 @@ class AffineMaps:
         weight = (weight / weight.sum(1, keepdim=True)).to(q.dtype)
         found = torch.zeros(len(q), self.d, dtype=q.dtype)
         for b in range(blend):
-            for rows in in_parts(torch.arange(len(q)), 16 * BATCH):
+            for rows in split_rows(torch.arange(len(q)), 16 * BATCH):
                 index = near[rows, b]
                 value = torch.einsum("nD,nDd->nd", q[rows], self.slopes[index]) + self.offsets[index]
                 found[rows] += weight[rows, b : b + 1] * value

@@ -10,7 +10,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Generator, Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 from unweave.utils.errors import InputError
 
 SUBSET = 1_500  # observations that the main directions are learned from
@@ -85,7 +85,7 @@ def main_directions(x: Tensor, keep: int, rng: Generator) -> tuple[Tensor, Tenso
 
 def project(view: Projection, render: Callable[[Tensor], Tensor], points: Tensor, features: int) -> Tensor:
     """All observations as points, (n, keep): rendered, projected and forgotten a part at a time."""
-    return finite(torch.cat([view(render(part)) for part in in_parts(points, AT_ONCE // features)]))
+    return finite(torch.cat([view(render(part)) for part in split_rows(points, AT_ONCE // features)]))
 
 
 def finite(points: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csc_matrix, diags_array
 from torch import Tensor
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH, assemble_rows, orthonormalize
@@ -39,7 +39,7 @@ def tangent_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
     """Zhang and Zha (2004), LTSA: what is left of f around each point when its linear part is taken away, summed."""
     n = len(U)
     # Orthonormal in double precision: what single precision leaves would make the matrix indefinite.
-    basis = [orthonormalize(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in in_parts(U, BATCH)]
+    basis = [orthonormalize(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in split_rows(U, BATCH)]
     C = assemble_rows(torch.cat(basis).mT, near)
     times = np.bincount(near.ravel(), minlength=n).astype(float)  # neighborhoods that a point is in
     return (diags_array(times) - C.T @ C).tocsc()

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from unweave.data.core import in_parts
+from unweave.data.core import split_rows
 
 BATCH = 2_048  # points at a time: a batch fits into the processor's cache
 MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
@@ -27,7 +27,7 @@ def gram_matrices(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
     Differences are taken in double precision and used in single: distances between neighbors are small.
     """
     many = max(1, min(MANY, ROOM // (near.shape[1] * points.shape[1])))
-    for rows in in_parts(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
+    for rows in split_rows(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
         cloud = (points[rows] - points[rows[:, :1]]).float()
         yield cloud @ cloud.mT
 

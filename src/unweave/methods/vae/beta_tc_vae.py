@@ -30,7 +30,7 @@ class BetaTCVAE(PenalizedVAE):
     """of the aggregate posterior: minibatch-weighted, off by a constant of many nats, or corrected stratified"""
 
     def prepare(self, data: FactorData) -> None:
-        points = data.observed(sys.maxsize)
+        points = data.all_points(sys.maxsize)
         self.observed_ = len(points) if points is not None else self.steps * self.batch_size
         if self.batch_size < 2:
             raise InputError(

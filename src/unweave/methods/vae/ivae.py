@@ -40,7 +40,7 @@ class IVAE(PenalizedVAE):
     """hidden layers of the network from labels to variances"""
 
     def prepare(self, data: FactorData) -> None:
-        u = labeled(data, SEEN, Generator(self.resolve_device()).manual_seed(0), factor=self.label or None).given["u"]
+        u = labeled(data, SEEN, Generator(self.resolve_device()).manual_seed(0), factor=self.label or None).extras["u"]
         sizes = {f.name: f.size for f in data.factors}
         name = self.label or next(f.name for f in data.factors if f.size is not None)
         self.classes_ = int(sizes[name] or 0)

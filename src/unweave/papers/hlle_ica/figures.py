@@ -70,7 +70,7 @@ class Options:
 def manifolds(points: int, seed: int) -> list[tuple[Dataset, int]]:
     """Every manifold with its number of factors; faces only where their files are."""
     two: list[Dataset] = [SquaresXY(points=points, seed=seed), SquaresXC(points=points, seed=seed)]
-    two += [face for m in ("01", "14", "23") if (face := Faces(manifold=m)).complete() and points >= 3_000]
+    two += [face for m in ("01", "14", "23") if (face := Faces(manifold=m)).is_available() and points >= 3_000]
     found: list[tuple[Dataset, int]] = [(data, 2) for data in two]
     for vary in (("x", "y"), ("x", "y", "scale"), ("x", "y", "scale", "angle")):
         found.append((ContinuousSprites(vary=vary, points=points, seed=seed), len(vary)))

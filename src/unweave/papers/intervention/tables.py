@@ -229,7 +229,7 @@ def figure_4(folder: Path, options: Options, out: Path, name: str) -> None:
     names = [f.name for f in done.factors]
     save_figure(draw_matrices(explain(done.truth, done.codes, names=names)), out / f"figure-4-{name}-importance.png")
     test = data(options, "correlated")
-    x = test.judged(test.load()).collect(EVALUATED, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
+    x = test.evaluation_data(test.load()).collect(EVALUATED, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
     z = done.codes
     order = np.argsort(-z.std(0))[:8]
     lines = []

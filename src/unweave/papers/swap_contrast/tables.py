@@ -34,7 +34,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
 from unweave.cli.terminal import launch, print_table, print_text, progress
-from unweave.data.core import Factor, in_parts
+from unweave.data.core import Factor, split_rows
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
 from unweave.experiments.run import Run, read_run
@@ -232,7 +232,7 @@ def tested(folder: Path, method: Any, options: Options) -> tuple[np.ndarray, tup
     assert isinstance(data, Painted)
     digits = torch.arange(0, len(data.gray), max(1, len(data.gray) * prod(map(len, data.allowed)) // PAINTED))
     points = torch.cartesian_prod(digits, *data.allowed)
-    z = [method.transform(data.render(part)) for part in in_parts(points, 10_000)]
+    z = [method.transform(data.render(part)) for part in split_rows(points, 10_000)]
     return data.labels(points).numpy(), data.factors, np.concatenate(z)
 
 

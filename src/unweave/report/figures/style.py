@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unweave.utils.storage import whole_file
+from unweave.utils.storage import atomic_file
 
 RC: Any = {
     "font.size": 10,
@@ -53,7 +53,7 @@ def add_legend(axis: Axes) -> None:
 def save_figure(figure: Figure, path: Path) -> None:
     """Into a file, by its ending, which is there whole or not at all; the same figure is the same file."""
     no_date: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    with mpl.rc_context(RC), whole_file(path) as file:
+    with mpl.rc_context(RC), atomic_file(path) as file:
         figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=150, metadata=no_date)
 
 

@@ -15,7 +15,7 @@ from unweave.methods.base import Method
 from unweave.report.figures.sheet import join_images
 from unweave.report.figures.style import make_panels
 from unweave.utils.errors import InputError
-from unweave.utils.storage import whole_file
+from unweave.utils.storage import atomic_file
 
 STEPS = 9  # images in a row
 FRAMES = 24  # of a moving picture, there and back
@@ -60,7 +60,7 @@ def save_animation(method: Method, X: np.ndarray, path: str | Path, *, center: i
         pixels = (picture * 255).round().astype(np.uint8)
         frames.append(Image.fromarray(pixels).resize((pixels.shape[1] * scale, pixels.shape[0] * scale), Image.NEAREST))  # type: ignore[attr-defined]
     path = Path(path)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         frames[0].save(file, format="GIF", save_all=True, append_images=frames[1:], duration=80, loop=0)
     return path
 
