@@ -238,7 +238,7 @@ def test_features_of_several_codes_are_exchanged_whole():
     method = InterventionAutoencoder(features=3, feature_dim=2)
     mask = method.of_feature(torch.tensor([2, 0]), torch.zeros(2, 6))
     assert mask.tolist() == [[False] * 4 + [True] * 2, [True] * 2 + [False] * 4]
-    assert method.groups() == [[0, 1], [2, 3], [4, 5]]
+    assert method.feature_groups() == [[0, 1], [2, 3], [4, 5]]
 
 
 @pytest.mark.parametrize(
@@ -591,7 +591,7 @@ def test_a_run_is_scored_on_the_test_set_of_its_data(tmp_path):
 
 def test_factor_vae_shuffles_features_as_wholes():
     method = FactorVAE(latent_dim=4, feature_dim=2)
-    assert method.groups() == [[0, 1], [2, 3]]
+    assert method.feature_groups() == [[0, 1], [2, 3]]
     order = method.sample_noise(50, rng())["shuffle"].argsort(0).repeat_interleave(2, 1)
     z = torch.arange(50.0)[:, None].expand(50, 4)
     mixed = shuffled(z, order)

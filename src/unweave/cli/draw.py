@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from unweave.cli.terminal import parse_options, print_text, progress
 from unweave.utils.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from unweave.methods.base import Method
 
 LIMIT = 2_000  # observations that the range of a code is taken from
 
@@ -56,8 +60,8 @@ def draw(args: list[str]) -> None:
         notify("drawing")
         x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
-        made = _draw(method, x, labels, options.out)
-    print_text("\n".join(str(path) for path in made))
+        paths = _save_figures(method, x, labels, options.out)
+    print_text("\n".join(str(path) for path in paths))
 
 
 def _as_learned(data: Any, folder: Path) -> Any:
@@ -72,58 +76,17 @@ def _as_learned(data: Any, folder: Path) -> Any:
     return replace(data, factors=factors, columns=columns, drop_constant=bool(told.get("drop_constant", False)))
 
 
-def _draw(method: object, x: object, labels: object, out: Path) -> list[Path]:
-    """Every figure that the method allows."""
-    import numpy as np
-
-    from unweave.methods.base import Method
-    from unweave.methods.neural import Neural
-    from unweave.report.figures.curves import draw_loss_curves
+def _save_figures(method: Method, x: np.ndarray, labels: np.ndarray | None, out: Path) -> list[Path]:
+    """Write every figure that the method supports, and an animation beside traversals; return the paths."""
+    from unweave.report.figures.registry import draw_figures
     from unweave.report.figures.style import save_figure
-    from unweave.report.figures.traversal import (
-        draw_interpolation,
-        draw_kl_per_code,
-        draw_reconstructions,
-        draw_traversals,
-        save_animation,
-    )
+    from unweave.report.figures.traversal import save_animation
 
-    assert isinstance(method, Method) and isinstance(x, np.ndarray)
-    figures = {}
-    if isinstance(method, Neural):
-        figures["curves"] = draw_loss_curves({method.name: method.history})
-    if hasattr(method, "nats"):
-        with contextlib.suppress(InputError):  # a prior that depends on labels, which are not here
-            figures["kl"] = draw_kl_per_code(method, x)
-    images = len(method.shape_) in (2, 3)
-    if images and method.has_decoder():
-        figures["traversals"] = draw_traversals(method, x)
-        figures["reconstructions"] = draw_reconstructions(method, x[:10])
-        figures["interpolation"] = draw_interpolation(method, x[0], x[1])
-    if hasattr(method, "spectrum_"):
-        figures |= _of_flow(method, x, labels)
-    if not figures:
-        raise InputError(f"{type(method).__name__} has neither a decoder for images nor a history: nothing to draw")
-    made = []
+    paths = []
+    figures = draw_figures(method, x, labels)
     for name, figure in figures.items():
-        made.append(out / f"{name}.png")
-        save_figure(figure, made[-1])
+        paths.append(out / f"{name}.png")
+        save_figure(figure, paths[-1])
     if "traversals" in figures:
-        made.append(save_animation(method, x, out / "traversals.gif"))
-    return made
-
-
-def _of_flow(method: Any, x: Any, labels: Any) -> dict[str, Any]:
-    """The spectrum; of images each variable, and samples where there are classes."""
-    from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
-
-    figures = {"spectrum": draw_spectra(method, x)}
-    classes = hasattr(method, "means_")
-    if len(method.shape_) in (2, 3) and (classes or labels is not None):
-        rows = None if classes else class_centers(method, x, labels)
-        for j in range(min(method.n_informative_, MAX_VARIABLES)):
-            figures[f"variable-{j + 1:02}"] = draw_variable(method, j, rows)
-    if len(method.shape_) in (2, 3) and classes:
-        figures["samples"] = draw_samples(method)
-        figures["samples-informative"] = draw_samples(method, temperature=0.8, informative=True)
-    return figures
+        paths.append(save_animation(method, x, out / "traversals.gif"))
+    return paths

@@ -29,6 +29,7 @@ from unweave.utils.source import source_hash
 from unweave.utils.storage import read_json, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
+FINAL_SHARE = 0.1  # of the history: its end, over which a likelihood is averaged
 SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
 
 
@@ -85,11 +86,18 @@ def write_run(run: Run, folder: Path, judged: Judged, codes: np.ndarray, scores:
     run.method.write(folder)
     write_json(folder / "run.json", {"key": run.key, **run.recipe()})
     write_json(folder / "scores.json", scores)
-    said = {"diagnosis": list(getattr(run.method, "diagnosis_", ()))}
-    write_json(folder / "env.json", environment(run.data.title(), *judged) | said)
-    if isinstance(run.method, Neural):
-        run.method.history.to_parquet(folder / "history.parquet")
+    history = run.method.history if isinstance(run.method, Neural) else pd.DataFrame()
+    if not history.empty:
+        history.to_parquet(folder / "history.parquet")
+    diagnosis = list(getattr(run.method, "diagnosis_", ()))
+    learned = {"diagnosis": diagnosis, "log_likelihood": final_likelihood(run.method, history)}
+    write_json(folder / "env.json", environment(run.data.title(), *judged) | learned)
     _write_codes(folder, judged.draw, codes, judged.data.factors)
+
+
+def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
+    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none."""
+    return method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
 
 
 def _write_codes(folder: Path, draw: Sample, codes: np.ndarray, factors: Sequence[Factor]) -> None:

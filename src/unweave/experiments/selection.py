@@ -11,16 +11,13 @@ from scipy.stats import spearmanr
 
 from unweave import catalog
 from unweave.experiments.grouping import best_of, by_labels
-from unweave.experiments.run import Evaluated
-from unweave.methods._autoencoding import Autoencoding
-from unweave.methods.flows.base import NormalizingFlow
+from unweave.experiments.run import Evaluated, final_likelihood
 from unweave.metrics.selection import model_centrality, udr
 from unweave.metrics.translation import translation_difficulty
 from unweave.utils.errors import InputError
 
 Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
 IDLE = 0.05  # share of the largest deviation: codes below it have collapsed, and agree with nothing
-RECENT = 0.1  # share of the history, at its end, that a likelihood is the mean of
 
 
 def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
@@ -69,16 +66,13 @@ def _easily_translated(run: Evaluated) -> float:
 
 
 def _likelihood(run: Evaluated) -> float:
-    """That of a flow, or the bound on that of a VAE, in nats per observation, at the end of the training."""
-    path, method = run.folder / "history.parquet", catalog.load(run.folder)
-    if not path.is_file() or not isinstance(method, Autoencoding | NormalizingFlow):
-        return np.nan
-    history = pd.read_parquet(path)
-    terms = ["nats"] if isinstance(method, NormalizingFlow) else ["rec", "kl"]
-    if not {*terms} <= {*history}:
-        return np.nan
-    end = history.tail(max(1, int(RECENT * len(history)))).mean()
-    return -float(end[terms].sum()) - method.constant()
+    """Return log p(x), or a lower bound, in nats per observation at the end of training; NaN where there is none."""
+    if "log_likelihood" in run.env:
+        value = run.env["log_likelihood"]
+    else:  # runs of earlier versions did not keep it
+        path = run.folder / "history.parquet"
+        value = final_likelihood(catalog.load(run.folder), pd.read_parquet(path) if path.is_file() else pd.DataFrame())
+    return np.nan if value is None else float(value)
 
 
 def _isometry(run: Evaluated) -> float:

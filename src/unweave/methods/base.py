@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, dataclass_transform, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform, final
 
 import numpy as np
 import torch
@@ -31,6 +31,12 @@ from unweave.utils.errors import InputError, kebab
 from unweave.utils.source import source_hash
 from unweave.utils.storage import atomic_folder, check_hash, read_json, sha256, to_jsonable, write_json
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FigureName = str | Callable[..., Any]
+"""Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
 RESERVED = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
 AT_ONCE = 2**26  # numbers that are encoded at a time
@@ -93,6 +99,28 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def rebuild_network(self, weights: dict[str, Tensor]) -> nn.Module:
         """A network that was learned, from its weights; write it if the method keeps one."""
         raise InputError(f"{self.name} keeps no network")
+
+    def figures(self) -> tuple[FigureName, ...]:
+        """Return what `unweave draw` shows of a fitted method: names of figures, or functions of your own.
+
+        A function takes (method, x (n, *shape), labels (n,) or None) and returns a matplotlib figure, or a dict of
+        figures by file name. By default the figures of decoders, for images.
+        """
+        images = self.has_decoder() and len(self.shape_) in (2, 3)
+        return ("traversals", "reconstructions", "interpolation") if images else ()
+
+    def log_likelihood(self, history: pd.DataFrame) -> float | None:
+        """Return log p(x) per observation in nats, or a lower bound, for `unweave select`; None where there is none.
+
+        `history` has a column for each term of the loss and the last rows of training; it is empty for methods
+        without training steps.
+        """
+        return None
+
+    def feature_groups(self) -> list[list[int]]:
+        """Return the indices of the codes of each feature; by default every code is a feature."""
+        check_is_fitted(self)
+        return [[j] for j in range(self.latent_dim_)]
 
     def as_labels(self, y: Any) -> Any:
         """What users pass as y, in a form that `as_data` takes: classes, unless you say otherwise."""

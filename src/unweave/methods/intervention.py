@@ -96,8 +96,8 @@ class InterventionAutoencoder(Autoencoding):
             raise InputError("one feature only: to exchange it is to exchange everything; expected at least two")
         return k
 
-    def groups(self) -> list[list[int]]:
-        """The codes of each feature, for scores that take features as wholes."""
+    def feature_groups(self) -> list[list[int]]:
+        """Return the codes of each feature: `feature_dim` consecutive ones."""
         return np.arange(self.count() * self.feature_dim).reshape(-1, self.feature_dim).tolist()
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:

@@ -20,7 +20,7 @@ from torch import Generator, Tensor, nn
 from unweave.cli.terminal import bar
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
-from unweave.methods.base import Method
+from unweave.methods.base import FigureName, Method
 from unweave.training.adam import Adam
 from unweave.training.loop import Failure, Progress, train
 from unweave.training.strategies import precise, rounded
@@ -123,6 +123,9 @@ class Neural(Method):
     def optimizers(self) -> dict[str, Adam]:
         """How parameters learn, by the prefix of their names; the longest prefix counts."""
         return {"": Adam(self.lr)}
+
+    def figures(self) -> tuple[FigureName, ...]:
+        return ("curves", *super().figures())
 
     # Final ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
+from unweave.methods.base import Method
+from unweave.methods.neural import Neural
 from unweave.metrics.contract import as_matrix, metric
 from unweave.metrics.factors import alive, in_groups
 from unweave.nn.conv import conv_decoder, conv_encoder
@@ -80,7 +82,7 @@ def translation_difficulty(
         for a, b in (_two(z[:, group], rng) for _ in range(pairs)):
             images.append((_decoded(method, z, group, a), _decoded(method, z, group, b)))
     probable = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
-    device = method.resolve_device() if hasattr(method, "resolve_device") else "cpu"
+    device = method.resolve_device() if isinstance(method, Neural) else "cpu"
     learner = _linear if translator == "linear" else partial(_network, steps=steps, seed=seed, device=device)
     loss, entropy, untouched, flat = np.mean([_task(u, v, learner, probable) for u, v in images], 0)
     excess, change = loss - entropy, untouched - entropy
@@ -92,8 +94,8 @@ def translation_difficulty(
 
 def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
     """(n, d): at most twice as many rows as a task learns from."""
-    decodes = getattr(method, "has_decoder", lambda: callable(getattr(method, "inverse_transform", None)))
-    if not decodes():
+    own = isinstance(method, Method)  # or any other estimator with scikit-learn's `inverse_transform`
+    if not (method.has_decoder() if own else callable(getattr(method, "inverse_transform", None))):
         raise InputError(f"{type(method).__name__} has no decoder, and so no inverse_transform: translation needs one")
     codes = codes.load() if hasattr(codes, "load") else codes  # a recipe
     if hasattr(codes, "collect"):
@@ -106,8 +108,9 @@ def _codes_of(method: Any, codes: Any, most: int, seed: int) -> np.ndarray:
 
 def _groups(method: Any, z: np.ndarray, features: Sequence[Sequence[int]] | None) -> list[np.ndarray]:
     """The codes of each feature."""
-    named = features if features is not None else method.groups() if hasattr(method, "groups") else None
-    groups = in_groups(named, z)
+    if features is None and isinstance(method, Method):
+        features = method.feature_groups()
+    groups = in_groups(features, z)
     if len(groups) < 2:
         raise InputError("one feature only: to exchange it is to exchange everything; expected at least two")
     return groups

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.decomposition import PCA
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float, split_rows
+from unweave.methods.base import FigureName
 from unweave.methods.flows.knee import Knee, knee
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
@@ -229,6 +231,21 @@ class NormalizingFlow(Neural):
     def constant(self) -> float:
         """What the loss leaves out of -log p(x), in nats: it is that of standardized observations."""
         return float(self.scale_.log().sum()) if self.standardize else 0.0
+
+    def figures(self) -> tuple[FigureName, ...]:
+        images = len(self.shape_) in (2, 3)
+        return (*super().figures(), "spectrum", *(["variables"] if images else []))
+
+    def log_likelihood(self, history: pd.DataFrame) -> float | None:
+        """Return log p(x) given the labels, averaged over the rows of `history`."""
+        if "nats" not in history:  # a subclass with a loss of its own
+            return None
+        return -float(history["nats"].mean()) - self.constant()
+
+    def class_statistics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return means and deviations of the outputs y of every class, (features,) each, by the name of the class."""
+        name = type(self).__name__
+        raise InputError(f"{name} knows no classes: say `rows`, see `figures.flows.class_centers`")
 
     def outputs(self, x: Tensor) -> Tensor:
         """y of observations, (n, *shape) -> (n, features), in the flow's own order."""

@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float
 from unweave.data.supervision import Plan, labeled
+from unweave.methods.base import FigureName
 from unweave.methods.flows.base import NormalizingFlow, few
 from unweave.methods.flows.families import FAMILIES, Coefficients, Family, FamilyName, weights
 from unweave.utils.errors import InputError, plural
@@ -224,6 +225,14 @@ class GIN(NormalizingFlow):
             return self.law().mixed(c, r)
         u = r.argmax(1)
         return Coefficients(c.first[u], c.second[u])
+
+    def figures(self) -> tuple[FigureName, ...]:
+        names = tuple("class-variables" if name == "variables" else name for name in super().figures())
+        return (*names, "samples") if "class-variables" in names else names
+
+    def class_statistics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        both = zip(self.means_.numpy(), self.deviations_.numpy(), strict=True)
+        return dict(zip(self.names_, both, strict=True))
 
     def restart_score(self) -> float:
         """The mean log-likelihood."""

@@ -6,12 +6,14 @@ from abc import abstractmethod
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.methods._autoencoding import Autoencoding
+from unweave.methods.base import FigureName
 from unweave.nn.functional import Normal, kl_to_standard
 from unweave.utils.errors import InputError
 
@@ -34,8 +36,17 @@ class VAE(Autoencoding):
     def encode(self, x: Tensor) -> Tensor:
         return self.apply_network(lambda net, part: posterior(net, part).mean, x)
 
-    def nats(self, x: Tensor) -> Tensor:
-        """KL of every observation's posterior to the prior, code by code, (n, d)."""
+    def figures(self) -> tuple[FigureName, ...]:
+        return (*super().figures(), "kl")
+
+    def log_likelihood(self, history: pd.DataFrame) -> float | None:
+        """Return the evidence lower bound E[log p(x | z)] - KL, averaged over the rows of `history`."""
+        if not {"rec", "kl"} <= {*history}:  # a subclass with a loss of its own
+            return None
+        return -float((history["rec"] + history["kl"]).mean()) - self.constant()
+
+    def kl_per_code(self, x: Tensor) -> Tensor:
+        """Return KL(q(z_j | x) || p(z_j)) in nats for every observation and code, (n, *shape) -> (n, d)."""
         return kl_to_standard(self.posterior_of(x))
 
     def posterior_of(self, x: Tensor) -> Normal:
@@ -76,7 +87,7 @@ class PenalizedVAE(VAE):
     @torch.no_grad()
     def after_training(self, data: FactorData) -> None:
         x = data.render(data.sample(LOOKED_AT, Generator().manual_seed(0))).float().cpu()
-        told = float(self.nats(x).sum(1).mean())
+        told = float(self.kl_per_code(x).sum(1).mean())
         if told < NOTHING:
             text = f"The codes tell next to nothing of an observation ({told:.2g} nats): the posterior has collapsed"
             smaller = " a smaller beta," if hasattr(self, "beta") else ""

@@ -46,8 +46,8 @@ class FactorVAE(PenalizedVAE):
                 "batch_size=1: codes are shuffled among the observations of a batch; expected two at least"
             )
 
-    def groups(self) -> list[list[int]]:
-        """The codes of each feature, for scores that take features as wholes."""
+    def feature_groups(self) -> list[list[int]]:
+        """Return the codes of each feature: `feature_dim` consecutive ones."""
         return np.arange(self.latent_dim).reshape(-1, self.feature_dim).tolist()
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:

@@ -10,6 +10,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan, labeled
+from unweave.methods.base import FigureName
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import PenalizedVAE, Terms
 from unweave.nn.functional import Normal, kl
@@ -69,8 +70,11 @@ class IVAE(PenalizedVAE):
     def after_training(self, data: FactorData) -> None:
         """Nothing: what a code tells cannot be seen without the label."""
 
-    def nats(self, x: Tensor) -> Tensor:
-        """There is no one prior."""
+    def figures(self) -> tuple[FigureName, ...]:
+        return tuple(name for name in super().figures() if name != "kl")
+
+    def kl_per_code(self, x: Tensor) -> Tensor:
+        """Raise: the prior depends on the label."""
         raise InputError("the prior of iVAE depends on the label: KL per code is not a function of the observation")
 
     def prior(self, n: int, rng: Generator) -> Tensor:

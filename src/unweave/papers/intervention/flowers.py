@@ -107,7 +107,7 @@ def main(options: Options) -> None:
         print_text(f"{name}: {made.steps:,} steps")
         method = fit_once(made, data, out / f"model-{name.lower()}")
         z = method.transform(x)
-        groups = method.groups()
+        groups = method.feature_groups()
         near = [neighbors(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
         for k, own in enumerate(near):
             same = float((kind[own] == kind[:, None]).mean())

@@ -171,8 +171,8 @@ def ablations(ours: dict[str, Any]) -> dict[str, Neural]:
 def scores(folder: Path, options: Options) -> dict[str, float]:
     """DCI, SAP and IRS of a run, features of several codes taken as wholes."""
     done, method = read_run(folder), load(folder)
-    grouped = options.table == "cmnist" and isinstance(method, FactorVAE | InterventionAutoencoder)
-    groups = method.groups() if grouped else None
+    grouped = any(len(group) > 1 for group in method.feature_groups())
+    groups = method.feature_groups() if grouped else None
     keep = [j for j, f in enumerate(done.factors) if not f.noise]
     c, z = done.truth[:, keep], done.codes
     found = {"sap": sap(c, z, predictor="logistic", features=groups)}

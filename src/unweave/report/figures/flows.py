@@ -101,7 +101,7 @@ def draw_variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndar
         raise InputError(f"variable {j} of {len(method.order_)}, counted from 0")
     i = int(method.order_[j])
     pictures = []
-    for name, (center, deviation) in (rows or _classes(method)).items():
+    for name, (center, deviation) in (rows or method.class_statistics()).items():
         places = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
         y = np.repeat(np.asarray(center, np.float32)[None], len(places), 0)
         y[:, i] += np.asarray(places, np.float32) * deviation[i]
@@ -119,13 +119,6 @@ def class_centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, t
     x = np.asarray(X, np.float32) / (255 if np.asarray(X).dtype == np.uint8 else 1)
     y = method.outputs(torch.from_numpy(x)).numpy()
     return {str(k): (y[labels == k].mean(0), y.std(0)) for k in np.unique(labels)}
-
-
-def _classes(method: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    if not hasattr(method, "means_"):
-        raise InputError(f"{type(method).__name__} knows no classes: say `rows`, see `figures.flows.class_centers`")
-    both = zip(method.means_.numpy(), method.deviations_.numpy(), strict=True)
-    return dict(zip(method.names_, both, strict=True))
 
 
 def draw_samples(

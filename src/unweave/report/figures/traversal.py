@@ -85,7 +85,7 @@ def interpolate(method: Method, a: np.ndarray, b: np.ndarray, *, steps: int = ST
 
 def draw_kl_per_code(method: Method, X: np.ndarray) -> Figure:
     """Nats that each code of a variational autoencoder carries, largest first; those near zero are not used."""
-    nats_of = getattr(method, "nats", None)
+    nats_of = getattr(method, "kl_per_code", None)
     if nats_of is None:
         raise InputError(f"{type(method).__name__} has no posterior: KL per code is for variational autoencoders")
     x = torch.from_numpy(np.array(X))
