@@ -19,7 +19,7 @@ from unweave.datasets import DSprites
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 
 FIRST = "single"
 PRECISIONS = (FIRST, "tf32", "bf16")

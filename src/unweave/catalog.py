@@ -107,11 +107,11 @@ def dataset(data: Dataset | str | Path) -> Dataset:
     """A dataset as it is, or with default settings by name or path."""
     if isinstance(data, Dataset):
         return data
-    cls = find_data(str(data))
+    cls = find_dataset(str(data))
     return cls(path=Path(data)) if cls is OwnData else cls()
 
 
-def find_data(name: str) -> type[Dataset]:
+def find_dataset(name: str) -> type[Dataset]:
     """A dataset's class by catalog name, by `mine.py:MyData`, or by the path of a user's own file or folder."""
     path = Path(name)
     if ".py:" in name:
@@ -141,7 +141,7 @@ def _own(noun: str, name: str) -> Any:
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{name!r}: no Python file {file!r}; expected path/to/mine.py:My{noun.capitalize()}")
-    module = executed(path.resolve(), path.stat().st_mtime_ns)
+    module = execute_file(path.resolve(), path.stat().st_mtime_ns)
     if not hasattr(module, attribute):
         have = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
         raise unknown(f"{noun} in {file}", attribute, have)
@@ -158,7 +158,7 @@ def _own(noun: str, name: str) -> Any:
 
 
 @cache
-def executed(path: Path, _changed: int) -> Any:
+def execute_file(path: Path, _changed: int) -> Any:
     """A user's file as a module; executed once, and again when it has changed."""
     name = f"unweave_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -20,7 +20,8 @@ from unweave.cli import terminal
 from unweave.cli.draw import _as_learned
 from unweave.data.readers.tables import read_codes
 from unweave.datasets import FlatSheet
-from unweave.experiments.study import execute, read_study, sweep
+from unweave.experiments.study import execute, sweep
+from unweave.experiments.study_file import read_study
 from unweave.methods import PCA, BetaVAE, CNNClassifier, FactorVAE, HessianICA
 from unweave.metrics import mcc
 from unweave.metrics.contract import Scorer

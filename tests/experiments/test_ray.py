@@ -10,8 +10,10 @@ import pytest
 
 from unweave import InputError
 from unweave.experiments import ray as remote
+from unweave.experiments.failures import read_failures
 from unweave.experiments.ray import Cluster
-from unweave.experiments.study import execute, failures, read_study
+from unweave.experiments.study import execute
+from unweave.experiments.study_file import read_study
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'unweave[ray]'")
 
@@ -118,7 +120,7 @@ def test_killed_workers_and_nodes_cost_nothing_but_their_packs(cluster, tmp_path
     thread.join()
     assert not wrong, wrong
     assert len(table) == 6 and any("nodes" in text for text in said)
-    (about,) = failures(tmp_path / "out", [run.key for run in study.runs])
+    (about,) = read_failures(tmp_path / "out", [run.key for run in study.runs])
     assert about["error"] == "RuntimeError: a trap"
     with pytest.warns(RuntimeWarning, match="a trap"):
         execute(study.runs, tmp_path / "alone", metrics=study.metrics)
@@ -131,7 +133,7 @@ def test_results_are_brought_home_where_no_folder_is_shared(cluster, tmp_path, m
     settings = {"metrics": study.metrics, "where": Cluster(bring_home=True)}
     remote.execute_on_ray(study.runs, tmp_path / "home", **settings)
     assert len(scores(tmp_path / "home")) == 6 and not list((tmp_path / "home").glob(".*.tmp"))
-    assert len(failures(tmp_path / "home", [run.key for run in study.runs])) == 1
+    assert len(read_failures(tmp_path / "home", [run.key for run in study.runs])) == 1
     again: list[str] = []  # nothing is asked for again
     remote.execute_on_ray(study.runs, tmp_path / "home", **settings, notify=again.append)
     assert again == []

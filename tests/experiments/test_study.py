@@ -21,9 +21,9 @@ from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.data.downloads import MissingData
 from unweave.data.readers.tables import OwnData
 from unweave.datasets import MNIST, GaussianMixture, SquaresXY
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import find_runs, read_run
-from unweave.experiments.runner import perform
-from unweave.experiments.study import nothing_done
+from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
 from unweave.utils.storage import atomic_folder, write_atomic
 
@@ -44,11 +44,13 @@ def test_data_that_are_not_here_are_asked_for_again(tmp_path, monkeypatch):
         with pytest.warns(RuntimeWarning, match="digits are not here"):
             assert execute([digits], tmp_path, metrics=[]).empty
         assert missing.call_count == calls
-    assert str(nothing_done(tmp_path, [digits])) == "no run is done: pca on mnist: digits are not here"
+    assert str(no_finished_runs(tmp_path, [digits])) == "no run is done: pca on mnist: digits are not here"
     with pytest.warns(RuntimeWarning):
         execute([bad], tmp_path, metrics=[])
     execute([bad], tmp_path, metrics=[])  # not again
-    assert re.search(r"done: pca on squares-xy: .*10{6}.*\. To try again, remove", str(nothing_done(tmp_path, [bad])))
+    assert re.search(
+        r"done: pca on squares-xy: .*10{6}.*\. To try again, remove", str(no_finished_runs(tmp_path, [bad]))
+    )
 
 
 def test_a_sweep_is_the_product_of_its_axes():
@@ -101,26 +103,26 @@ def test_a_score_asked_for_later_is_added(tmp_path):
 
 def test_the_same_recipe_gives_the_same_files_to_the_bit(tmp_path):
     for place in ("a", "b"):
-        perform(Run(DATA, HessianICA(seed=1)), tmp_path / place, SCORERS)
+        execute_run(Run(DATA, HessianICA(seed=1)), tmp_path / place, SCORERS)
     for name in ("model.safetensors", "scores.json", "run.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 def test_classes_and_noise_are_left_out_of_the_correlation(tmp_path):
-    done = perform(Run(GaussianMixture(points=300), PCA()), tmp_path / "r", SCORERS)
+    done = execute_run(Run(GaussianMixture(points=300), PCA()), tmp_path / "r", SCORERS)
     assert [f.name for f in done.factors[:3]] == ["cluster", "z1", "z2"]
     truth = done.truth[:, 1:3]
     assert done.scores["mcc"] == pytest.approx(SCORERS["mcc"](truth, done.codes))
 
 
 def test_another_run_in_the_way_is_not_overwritten(tmp_path):
-    perform(Run(DATA, PCA()), tmp_path / "r", {})
+    execute_run(Run(DATA, PCA()), tmp_path / "r", {})
     with pytest.raises(InputError, match="holds another run"):
-        perform(Run(DATA, LinearICA()), tmp_path / "r", {})
+        execute_run(Run(DATA, LinearICA()), tmp_path / "r", {})
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match="is not a run"):
-        perform(Run(DATA, PCA()), tmp_path / "other", {})
+        execute_run(Run(DATA, PCA()), tmp_path / "other", {})
     assert (tmp_path / "other" / "thesis.tex").read_text() == "precious"
 
 
@@ -130,7 +132,7 @@ def test_a_metric_that_fails_does_not_cost_the_model(tmp_path):
 
     broken.facts = SCORERS["mcc"].facts
     with pytest.warns(UserWarning, match="broken was not computed: no luck"):
-        done = perform(Run(DATA, PCA()), tmp_path / "r", {"broken": broken} | SCORERS)
+        done = execute_run(Run(DATA, PCA()), tmp_path / "r", {"broken": broken} | SCORERS)
     assert set(done.scores) == {"mcc", "local-isometry"}
 
 
@@ -146,14 +148,14 @@ def test_an_edited_method_of_ones_own_is_another_run(tmp_path):
 
 def test_rows_of_own_data_without_factors(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(40, 4)))
-    done = perform(Run(OwnData(path=tmp_path / "x.npy"), PCA()), tmp_path / "r", SCORERS)
+    done = execute_run(Run(OwnData(path=tmp_path / "x.npy"), PCA()), tmp_path / "r", SCORERS)
     assert set(done.scores) == {"local-isometry"}
     assert done.truth.shape == (40, 0)
     assert rows([tmp_path / "r"])["data"].tolist() == ["x.npy"]
 
 
 def test_damaged_runs_are_named(tmp_path):
-    perform(Run(DATA, PCA()), tmp_path / "r", {})
+    execute_run(Run(DATA, PCA()), tmp_path / "r", {})
     (tmp_path / "r" / "codes.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="is not complete"):
         read_run(tmp_path / "r")
@@ -166,7 +168,7 @@ def test_damaged_runs_are_named(tmp_path):
 
 
 def test_runs_are_found_below_a_folder(tmp_path):
-    perform(Run(DATA, PCA()), tmp_path / "a" / "r", {})
+    execute_run(Run(DATA, PCA()), tmp_path / "a" / "r", {})
     (tmp_path / ".b.1.tmp").mkdir()
     (tmp_path / ".b.1.tmp" / "run.json").write_text("{}")
     assert find_runs([tmp_path]) == [tmp_path / "a" / "r"]
@@ -256,11 +258,11 @@ def test_a_killed_fit_leaves_no_run_and_the_next_one_finishes(tmp_path):
     code = f"""
 import os, signal
 from unweave.experiments import run
-from unweave.experiments.runner import perform
+from unweave.experiments.runner import execute_run
 from tests.experiments.test_study import DATA, PCA, Run
 from pathlib import Path
 run._write_codes = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
-perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
+execute_run(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
 """
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
@@ -269,14 +271,14 @@ perform(Run(DATA, PCA()), Path({str(tmp_path / "r")!r}), {{}})
         find_runs([tmp_path])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+        execute_run(Run(DATA, PCA()), tmp_path / "r", SCORERS)
     assert find_runs([tmp_path]) == [tmp_path / "r"]
     assert json.loads((tmp_path / "r" / "scores.json").read_text())
     assert time.time() - (tmp_path / "r").stat().st_mtime < 60
 
 
 def test_altered_run_files_are_refused_whatever_is_altered(tmp_path):
-    perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    execute_run(Run(DATA, PCA()), tmp_path / "r", SCORERS)
     whole = {name: (tmp_path / "r" / name).read_text() for name in ("run.json", "env.json", "scores.json")}
     changes = {
         "run.json": ["{}", whole["run.json"].replace('"latent_dim"', '"dim"')],
@@ -293,18 +295,18 @@ def test_altered_run_files_are_refused_whatever_is_altered(tmp_path):
 
 
 def test_a_run_without_its_model_is_not_finished(tmp_path):
-    perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    execute_run(Run(DATA, PCA()), tmp_path / "r", SCORERS)
     (tmp_path / "r" / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"model\.safetensors is missing"):
-        perform(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+        execute_run(Run(DATA, PCA()), tmp_path / "r", SCORERS)
 
 
 def test_a_metric_that_does_not_fit_the_data_is_asked_for_once(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(40, 4)))
     run, said = Run(OwnData(path=tmp_path / "x.npy"), PCA()), []
-    perform(run, tmp_path / "r", SCORERS)
+    execute_run(run, tmp_path / "r", SCORERS)
     assert json.loads((tmp_path / "r" / "scores.json").read_text())["mcc"] is None
-    perform(run, tmp_path / "r", SCORERS, said.append)
+    execute_run(run, tmp_path / "r", SCORERS, said.append)
     assert "kept" in said[-1]
 
 
@@ -321,7 +323,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before_the_learning(tmp_path
             return x
 
     with pytest.raises(InputError, match="cannot write to"):
-        perform(Run(DATA, Never()), tmp_path / "file" / "r", {})
+        execute_run(Run(DATA, Never()), tmp_path / "file" / "r", {})
 
 
 def test_numpy_numbers_and_names_of_data_are_welcome_in_a_sweep(tmp_path):
@@ -353,7 +355,7 @@ def test_files_of_one_name_and_classes_of_a_catalog_name_are_told_apart(tmp_path
     key = Run(DATA, one()).key
     assert Run(DATA, two()).key != key
     assert Run(DATA, one()).key == key
-    done = perform(Run(DATA, one()), tmp_path / "r", SCORERS)
+    done = execute_run(Run(DATA, one()), tmp_path / "r", SCORERS)
     with pytest.raises(InputError, match="not of the catalog"):
         load(tmp_path / "r")
     with pytest.raises(InputError, match="another 'pca'"):
@@ -429,8 +431,8 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
 def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
-    how = unweave.experiments.runner.How(catalog.find_metrics(["mcc"]), jobs=1)
-    assert not unweave.experiments.runner.perform_pack(runs, [tmp_path / run.key for run in runs], how)
+    how = unweave.experiments.runner.RunSettings(catalog.find_metrics(["mcc"]), jobs=1)
+    assert not unweave.experiments.runner.execute_pack(runs, [tmp_path / run.key for run in runs], how)
     time.sleep(1.5)  # who watches over helpers would have ended this process by now
     assert len(find_runs([tmp_path])) == 3
 

@@ -19,8 +19,10 @@ import torch
 import unweave
 from unweave import InputError, Method, execute
 from unweave.datasets import SwissRoll
+from unweave.experiments.failures import read_failures
 from unweave.experiments.run import read_run
-from unweave.experiments.study import failures, read_study, states
+from unweave.experiments.study import run_states
+from unweave.experiments.study_file import read_study
 from unweave.methods import PCA, BetaVAE
 from unweave.utils.locks import try_lock_all
 from unweave.utils.storage import no_room
@@ -148,7 +150,7 @@ def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text
     def lost(*args, **settings):
         raise torch.AcceleratorError(f"CUDA error: {text}")
 
-    monkeypatch.setattr("unweave.experiments.study.perform_pack", lost)
+    monkeypatch.setattr("unweave.experiments.study.execute_pack", lost)
     monkeypatch.setattr("unweave.utils.validation.torch.ones", lost)
     with warnings.catch_warnings(), pytest.raises(InputError, match=r"does not answer.*run it again"):
         warnings.simplefilter("ignore")
@@ -254,8 +256,8 @@ def test_a_failure_is_recorded_stops_nothing_and_is_tried_again_when_asked(tmp_p
     bad, good = unweave.Run(DATA, Faulty(latent_dim=2, trap=str(trap))), runs(2)
     with pytest.warns(RuntimeWarning, match="faulty on swiss-roll .* failed: RuntimeError: a trap"):
         assert len(execute([bad, *good], tmp_path / "out", metrics=["mcc"])) == 2
-    assert states([bad, *good], tmp_path / "out") == {bad.key: "failed", **{run.key: "done" for run in good}}
-    (about,) = failures(tmp_path / "out", [bad.key])
+    assert run_states([bad, *good], tmp_path / "out") == {bad.key: "failed", **{run.key: "done" for run in good}}
+    (about,) = read_failures(tmp_path / "out", [bad.key])
     assert about["error"] == "RuntimeError: a trap" and "in learn" in about["traceback"]
     trap.unlink()
     said = []
@@ -280,7 +282,7 @@ def test_a_study_waits_for_what_another_process_is_doing(tmp_path, monkeypatch):
     naps = []
 
     def nap(seconds):
-        naps.append(states([run], tmp_path)[run.key])
+        naps.append(run_states([run], tmp_path)[run.key])
         if len(naps) == 2:
             held.__exit__(None, None, None)  # the other one gives up
 

@@ -22,7 +22,8 @@ from unweave.experiments.study import execute
 from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
 from unweave.metrics import dci, sap, translation_difficulty
-from unweave.metrics.contract import Scorer, scored, variants
+from unweave.metrics.contract import Scorer, variants
+from unweave.metrics.uncertainty import score_table
 from unweave.nn.batch_norm import BatchNormed, Normalize
 from unweave.nn.functional import shuffled
 from unweave.nn.spectral_norm import normalized, spectrally
@@ -496,7 +497,7 @@ def test_what_cannot_be_translated_is_said():
 def test_intervals_and_chance_of_a_score_without_truth():
     m = Exact(30)
     scorer = next(iter(variants(translation_difficulty, "linear").values()))
-    found = scored("translation", scorer, m, m.codes, chance=True, bootstrap=3)["translation.excess"]
+    found = score_table("translation", scorer, m, m.codes, chance=True, bootstrap=3)["translation.excess"]
     assert math.isnan(found["chance"]) and found["low"] <= found["value"] <= found["high"]
 
 

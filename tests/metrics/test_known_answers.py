@@ -19,8 +19,9 @@ from unweave.metrics import (
     sap,
     score_all,
 )
-from unweave.metrics.contract import interval, numbers
+from unweave.metrics.contract import as_numbers
 from unweave.metrics.local_isometry import near_pairs
+from unweave.metrics.uncertainty import interval
 
 
 @pytest.fixture(scope="module")
@@ -337,7 +338,7 @@ def test_every_interval_holds_its_value_and_is_narrower_with_more_samples(name):
     widths = []
     for n in (200, 1600):
         bounds = interval(scorer, c[:n], z[:n], repeats=8)
-        for part, value in numbers(scorer(c[:n], z[:n])).items():
+        for part, value in as_numbers(scorer(c[:n], z[:n])).items():
             assert bounds[part][0] <= value <= bounds[part][1]
         widths.append(np.ptp(next(iter(bounds.values()))))
     assert widths[1] < widths[0]

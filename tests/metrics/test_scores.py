@@ -14,7 +14,7 @@ import unweave
 from unweave import InputError, catalog
 from unweave.datasets import DSprites, GaussianMixture, SquaresXY
 from unweave.experiments.run import Run, read_run
-from unweave.experiments.selection import agreement, trusted
+from unweave.experiments.selection import agreement, trust_scores
 from unweave.methods import GIN, IVAE, PCA, BetaVAE, LinearICA
 from unweave.metrics import (
     average_accuracy,
@@ -31,8 +31,8 @@ from unweave.metrics import (
     unsupervised,
     worst_group_accuracy,
 )
-from unweave.metrics.contract import plus_minus
-from unweave.metrics.selection import one_to_one
+from unweave.metrics.udr import one_to_one
+from unweave.metrics.uncertainty import plus_minus
 
 RNG = np.random.default_rng(0)
 GRID = np.stack(np.meshgrid(*3 * [np.arange(4.0)], indexing="ij"), -1).reshape(-1, 3).repeat(30, 0)  # (1920, 3)
@@ -239,7 +239,7 @@ def test_scores_from_data_and_a_method_draw_what_the_paper_draws(score):
 def test_drawn_sets_share_exactly_the_factor_that_is_held_fixed():
     from torch import Generator
 
-    from unweave.metrics._fixed import fixed
+    from unweave.metrics.fixed_factor import fixed
 
     for data in (DSprites().load(), DSprites().load().freeze(5_000, Generator().manual_seed(1))):
         for j in range(1, len(data.factors)):
@@ -343,7 +343,7 @@ def test_an_explanation_names_what_is_wrong():
 def test_an_explanation_holds_both_matrices():
     found = unweave.explain(GRID, CODES)
     assert found.names == ["factor 1", "factor 2", "factor 3"]
-    np.testing.assert_allclose(found.told, np.eye(3), atol=0.02)
+    np.testing.assert_allclose(found.information, np.eye(3), atol=0.02)
     np.testing.assert_allclose(found.importance, np.eye(3), atol=0.02)
     with pytest.raises(InputError, match="2 names for 3 factors"):
         unweave.explain(GRID, CODES, names=["a", "b"])
@@ -421,7 +421,7 @@ def spread(tmp_path_factory):
 
 @pytest.mark.parametrize("by", ["udr", "model-centrality", "translation-difficulty", "isometry", "likelihood"])
 def test_every_criterion_says_how_much_to_trust_a_run(spread, by):
-    trust = trusted(spread, by)
+    trust = trust_scores(spread, by)
     known = np.isfinite(trust)
     assert trust.shape == (4,) and known.tolist() == ([False, False, True, True] if by == "likelihood" else [True] * 4)
     if by == "likelihood":
@@ -441,7 +441,7 @@ def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(t
     runs = [Run(data, method) for method in (*flows, *vaes)]
     unweave.execute(runs, tmp_path, metrics=[])
     found = [read_run(tmp_path / run.key) for run in runs]
-    trust = trusted(found, "likelihood")
+    trust = trust_scores(found, "likelihood")
     ends = [pd.read_parquet(run.folder / "history.parquet").tail(6).mean() for run in found]
     x = data.load().collect(400, torch.Generator()).x
     scale = float(x.double().std(0).log().sum())  # what standardizing does to a density
@@ -458,7 +458,7 @@ def test_runs_agree_by_the_codes_that_have_not_collapsed():
     z = generator.normal(size=(500, 2))
     env = {"data": {"sha256": "", "title": ""}}
     runs = [SimpleNamespace(env=env, codes=np.c_[z, 0.01 * generator.normal(size=(500, 8))]) for _ in range(3)]
-    assert trusted(runs, "udr").min() > 0.85 and trusted(runs, "model-centrality").min() > 0.95
+    assert trust_scores(runs, "udr").min() > 0.85 and trust_scores(runs, "model-centrality").min() > 0.95
 
 
 def test_agreement_with_labels_is_spearmans(spread):
@@ -470,7 +470,7 @@ def test_agreement_with_labels_is_spearmans(spread):
 
 def test_a_criterion_that_no_run_has_is_named(spread):
     with pytest.raises(InputError, match="no run here has a likelihood: it needs a flow"):
-        trusted(spread[:2], "likelihood")
+        trust_scores(spread[:2], "likelihood")
 
 
 def test_select_by_says_how_well_it_agrees(spread, capsys):

@@ -13,12 +13,12 @@ from unweave import InputError, Run, catalog, write_report
 from unweave.cli.study import study
 from unweave.data.readers.tables import OwnData
 from unweave.datasets import GaussianMixture, SquaresXY
-from unweave.experiments.grouping import best_of, decisive
+from unweave.experiments.grouping import best_value, primary_score
 from unweave.experiments.run import find_runs, read_run
-from unweave.experiments.runner import perform
+from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.metrics import mcc
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.report.page import summary
 
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
@@ -31,7 +31,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     methods = [PCA(), LinearICA(), LinearICA(seed=1), HessianICA()]
     for i, method in enumerate(methods):
-        perform(Run(DATA, method), folder / str(i), SCORERS)
+        execute_run(Run(DATA, method), folder / str(i), SCORERS)
     return folder
 
 
@@ -70,13 +70,13 @@ def test_chance_is_what_shuffled_codes_score(runs, text):
 
 
 def test_scores_that_want_to_be_small_are_best_when_small():
-    assert best_of("translation-difficulty.relative", [0.9, 0.2]) == 0.2
-    assert best_of("mcc", [0.9, 0.2]) == 0.9
-    assert best_of("mine", [0.9, 0.2]) is None, "nobody knows"
-    assert best_of("factor-vae-score.active", [3.0, 5.0]) is None, "a count is neither good nor bad"
-    assert decisive(["local-isometry", "mig", "sap[r2]"]) == "mig"
-    assert decisive(["sap[r2]", "mcc"]) == "mcc"
-    assert decisive([]) is None
+    assert best_value("translation-difficulty.relative", [0.9, 0.2]) == 0.2
+    assert best_value("mcc", [0.9, 0.2]) == 0.9
+    assert best_value("mine", [0.9, 0.2]) is None, "nobody knows"
+    assert best_value("factor-vae-score.active", [3.0, 5.0]) is None, "a count is neither good nor bad"
+    assert primary_score(["local-isometry", "mig", "sap[r2]"]) == "mig"
+    assert primary_score(["sap[r2]", "mcc"]) == "mcc"
+    assert primary_score([]) is None
 
 
 def test_the_same_runs_give_the_same_page(runs, text, tmp_path):
@@ -94,8 +94,8 @@ def test_the_summary_says_who_won_and_what_that_means(runs):
 
 def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(50, 3)))
-    perform(Run(OwnData(path=tmp_path / "x.npy"), PCA(latent_dim=1)), tmp_path / "r" / "1", SCORERS)
-    perform(Run(GaussianMixture(points=100), PCA(latent_dim=3)), tmp_path / "r" / "2", SCORERS)
+    execute_run(Run(OwnData(path=tmp_path / "x.npy"), PCA(latent_dim=1)), tmp_path / "r" / "1", SCORERS)
+    execute_run(Run(GaussianMixture(points=100), PCA(latent_dim=3)), tmp_path / "r" / "2", SCORERS)
     page = write_report([tmp_path / "r"], tmp_path / "p.html").read_text()
     assert "No factors are known. pca keeps near distances best" in page
     assert "known factors: cluster, z1, z2" in page
@@ -104,7 +104,7 @@ def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
 def test_names_from_files_cannot_inject_markup(tmp_path):
     path = tmp_path / "<b>x<script>.csv"
     path.write_text("a,b,<i>f\n" + "\n".join(f"{i},{i * i},{i % 3}" for i in range(20)))
-    perform(Run(OwnData(path=path, factors=("<i>f",)), PCA(latent_dim=1)), tmp_path / "r", SCORERS)
+    execute_run(Run(OwnData(path=path, factors=("<i>f",)), PCA(latent_dim=1)), tmp_path / "r", SCORERS)
     page = write_report([tmp_path / "r"], tmp_path / "p.html").read_text()
     assert page.count("<script>") == 1, "ours"
     assert "<i>f" not in page
@@ -168,7 +168,7 @@ def test_a_study_that_is_not_finished_says_so(page, tmp_path):
 
 def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_path):
     place = shutil.copytree(page.parent / "runs", tmp_path / "all" / "runs")
-    perform(Run(DATA, PCA()), place / "another", SCORERS)
+    execute_run(Run(DATA, PCA()), place / "another", SCORERS)
     text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
     assert "<h1>Is it beta?</h1>" in text and "What failed" in text
     assert "1 run here that the study file does not ask for any more" in text

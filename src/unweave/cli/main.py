@@ -110,9 +110,9 @@ def demo(args: list[str]) -> None:
     options = parse_options(Demo, prog="unweave demo", args=args)
     from unweave import catalog
     from unweave.datasets.squares import SquaresXY
+    from unweave.experiments.evaluation import DEFAULT_METRICS
     from unweave.experiments.run import Run
-    from unweave.experiments.runner import perform
-    from unweave.experiments.study import DEFAULT_METRICS
+    from unweave.experiments.runner import execute_run
     from unweave.methods.linear import PCA, LinearICA
     from unweave.methods.spectral.hessian import HessianICA
     from unweave.report.page import write_report
@@ -124,7 +124,7 @@ def demo(args: list[str]) -> None:
     with progress(quiet=options.json) as notify:
         scorers = catalog.find_metrics(DEFAULT_METRICS)
         for run, folder in zip(runs, folders, strict=True):
-            perform(run, folder, scorers, notify)
+            execute_run(run, folder, scorers, notify)
         notify(f"writing {options.out}")
         page = write_report(folders, options.out)
     if options.json:
@@ -149,7 +149,7 @@ def fit(args: list[str]) -> None:
     from unweave import catalog
     from unweave.data.readers.tables import OwnData
 
-    method, data = catalog.find(catalog.methods, names[0]), catalog.find_data(names[1])
+    method, data = catalog.find(catalog.methods, names[0]), catalog.find_dataset(names[1])
     given = data(path=Path(names[1])) if data is OwnData else data()
     options = parse_options(
         fit_options(method, data),
@@ -163,7 +163,7 @@ def fit(args: list[str]) -> None:
 
 def fit_options(method: type, data: type) -> Any:
     """The method's fields as flags, the dataset's as --data. flags, and a few of our own."""
-    from unweave.experiments.study import DEFAULT_METRICS
+    from unweave.experiments.evaluation import DEFAULT_METRICS
 
     class Fit:
         out: Path | None = None
@@ -184,7 +184,7 @@ def _fit(options: Any) -> None:
     from unweave import catalog
     from unweave.data.readers.tables import OwnData
     from unweave.experiments.run import Run
-    from unweave.experiments.runner import perform
+    from unweave.experiments.runner import execute_run
 
     run = Run(options.data, options.method)
     scorers = catalog.run_metrics(options.metrics)
@@ -195,7 +195,7 @@ def _fit(options: Any) -> None:
         title = re.sub(r"[^\w.-]+", "-", Path(run.data.title()).stem).strip("-")
         name = f"{run.method.name}-{title}-{run.key}"
         folder = options.out or Path("runs") / name
-        done = perform(run, folder, scorers, notify)
+        done = execute_run(run, folder, scorers, notify)
         if options.codes is not None:
             names = run.data.row_names() if isinstance(run.data, OwnData) else None
             write_codes(options.codes, done.codes, names)

@@ -109,7 +109,7 @@ def run(args: list[str]) -> None:
 
 def show(item: Any, found: Any, scale: str) -> None:
     """Numbers, claims, verdict, and what the data were."""
-    from unweave.metrics.contract import plus_minus
+    from unweave.metrics.uncertainty import plus_minus
 
     lines = [[n.name, f"{len(n.ours)}", plus_minus(n.ours), f"{n.paper:g}", f"{n.off:+.2f}"] for n in found.numbers]
     if lines:

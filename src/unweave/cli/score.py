@@ -94,7 +94,7 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
 
     from unweave.catalog import load
     from unweave.experiments.run import read_run
-    from unweave.metrics.evaluate import Truths
+    from unweave.metrics.evaluate import MetricInputs
 
     run = read_run(options.codes)
     if options.factors is not None or options.inputs is not None:
@@ -112,7 +112,7 @@ def _of_run(options: Score, scorers: dict[str, Metric], notify: Notify) -> dict[
     if any(s.facts.truth == "decoder" for s in rest.values()):
         with contextlib.suppress(InputError):  # a method of the user's own, which a folder alone does not tell
             model = load(options.codes)
-    truth = Truths(None, torch.tensor(run.truth), run.factors, model)
+    truth = MetricInputs(None, torch.tensor(run.truth), run.factors, model)
     return kept | (score_codes(run.codes, truth, options, rest, notify, least=0 if kept else 1) if rest else {})
 
 
@@ -131,7 +131,7 @@ def score_codes(
     codes: Any, truth: Any, options: Score, scorers: dict[str, Metric], notify: Notify, least: int = 1
 ) -> dict[str, dict[str, float]]:
     """Every score that the truth allows: its value and, if asked for, its chance level and interval."""
-    from unweave.metrics.contract import scored
+    from unweave.metrics.uncertainty import score_table
 
     found: dict[str, dict[str, float]] = {}
     insist = bool(options.metrics) and not options.all
@@ -142,7 +142,9 @@ def score_codes(
             continue
         notify(f"scoring {options.codes}: {name}")
         try:
-            found |= scored(name, scorer, truth.of(scorer), codes, chance=options.chance, bootstrap=options.bootstrap)
+            found |= score_table(
+                name, scorer, truth.of(scorer), codes, chance=options.chance, bootstrap=options.bootstrap
+            )
         except InputError as error:
             if insist:
                 raise
@@ -171,17 +173,17 @@ def _truths(options: Score, codes: Any) -> Any:
     import torch
 
     from unweave.data.readers.tables import read
-    from unweave.metrics.contract import checked
-    from unweave.metrics.evaluate import Truths
+    from unweave.metrics.contract import validate_pair
+    from unweave.metrics.evaluate import MetricInputs
 
     coded = None if options.factors is None else _read_factors(options.factors)
     inputs = None if options.inputs is None else read(options.inputs)[0]
     if coded is not None:
-        checked(coded.c, codes)
+        validate_pair(coded.c, codes)
     if inputs is not None:
-        checked(inputs, codes, what="inputs")
+        validate_pair(inputs, codes, what="inputs")
     c = torch.zeros(len(codes), 0) if coded is None else coded.c
-    return Truths(inputs, c, () if coded is None else coded.factors)
+    return MetricInputs(inputs, c, () if coded is None else coded.factors)
 
 
 def _read_factors(path: Path) -> Any:
@@ -225,7 +227,7 @@ def explain(args: list[str]) -> None:
         found = explained(values, codes, names=names)
         save_figure(draw_matrices(found), options.out)
     if options.json:
-        told, importance = found.told.tolist(), found.importance.tolist()
+        told, importance = found.information.tolist(), found.importance.tolist()
         return print_json({"factors": names, "findings": found.findings, "information": told, "importance": importance})
     for finding in found.findings:
         print_text(f"- {finding}")
@@ -274,7 +276,7 @@ def select(args: list[str]) -> None:
     if not options.runs or not options.by:
         raise InputError("name run folders, or a folder that holds runs: unweave select runs/ --by udr")
     from unweave.experiments.run import find_runs, read_run
-    from unweave.experiments.selection import agreement, trusted
+    from unweave.experiments.selection import agreement, trust_scores
 
     with progress(quiet=options.json) as notify:
         notify("reading runs")
@@ -282,7 +284,7 @@ def select(args: list[str]) -> None:
         columns = {}
         for name in options.by:
             notify(f"comparing {len(runs)} runs by {name}")
-            columns[name] = trusted(runs, name)
+            columns[name] = trust_scores(runs, name)
     first = columns[options.by[0]]
     order = sorted(range(len(runs)), key=lambda i: -first[i] if first[i] == first[i] else float("inf"))  # NaN last
     known = {name: agreement(runs, column) for name, column in columns.items()}

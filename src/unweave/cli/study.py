@@ -85,7 +85,8 @@ def retry(args: list[str]) -> None:
 
 
 def _execute(options: Any, *, retry: bool) -> None:
-    from unweave.experiments.study import execute, write_note
+    from unweave.experiments.study import execute
+    from unweave.experiments.study_file import write_note
 
     found, out = _read(options)
     write_note(found, out)
@@ -110,11 +111,12 @@ def status(args: list[str]) -> None:
 
 def _show_status(options: Any) -> bool:
     """Say how far a study is; whether nothing has failed."""
-    from unweave.experiments.study import failures, states
+    from unweave.experiments.failures import read_failures
+    from unweave.experiments.study import run_states
 
     found, out = _read(options)
-    state = states(found.runs, out)
-    wrong = failures(out, state)
+    state = run_states(found.runs, out)
+    wrong = read_failures(out, state)
     if options.json:
         print_json({"out": str(out), "states": state, "failures": wrong})
         return not wrong
@@ -162,7 +164,7 @@ def rows(args: list[str]) -> None:
 
 
 def _read(options: Any) -> tuple[Any, Path]:
-    from unweave.experiments.study import read_study
+    from unweave.experiments.study_file import read_study
 
     found = read_study(options.file)
     return found, options.out or runs_of(options.file)

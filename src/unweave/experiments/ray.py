@@ -18,9 +18,11 @@ import pandas as pd
 import torch
 
 from unweave import catalog
+from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
+from unweave.experiments.failures import clear_failures, failure_path
 from unweave.experiments.run import Run, rows
-from unweave.experiments.runner import EVALUATED, How, Notify, begun, there
-from unweave.experiments.study import DEFAULT_METRICS, Tally, failure_of, forget_failures, packs, settle
+from unweave.experiments.runner import Notify, RunSettings, is_finished, resumable_groups
+from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, plural
 from unweave.utils.source import source_hash
@@ -48,7 +50,7 @@ def execute_on_ray(
     *,
     where: Cluster = HERE,
     metrics: Sequence[str] = DEFAULT_METRICS,
-    evaluated: int = EVALUATED,
+    evaluated: int = EVALUATION_SIZE,
     budget: float | None = None,
     retry: bool = False,
     notify: Notify = lambda text: None,
@@ -63,7 +65,7 @@ def execute_on_ray(
     ray = _ray()
     every, out = {run.key: run for run in runs}, Path(out).absolute()
     catalog.run_metrics(metrics)  # before anything is started
-    forget_failures(out, every, missing=not retry)
+    clear_failures(out, every, missing=not retry)
     out.mkdir(parents=True, exist_ok=True)
     ours = not ray.is_initialized()
     if ours:
@@ -75,7 +77,7 @@ def execute_on_ray(
         work = _Work(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
         resources = ray.cluster_resources()
         workers = int(resources.get("GPU", 0) or resources.get("CPU", 1))
-        work.follow(_spread(every, out, workers), Tally(list(every), out), budget)
+        work.follow(_spread(every, out, workers), StudyProgress(list(every), out), budget)
     finally:
         if ours:
             ray.shutdown()
@@ -84,7 +86,9 @@ def execute_on_ray(
 
 def _spread(every: dict[str, Run], out: Path, workers: int) -> list[list[Run]]:
     """Packs for so many workers; what was begun goes on as it began, whoever works now."""
-    groups = begun(list(every.values()), [run for run in every.values() if not there(out / run.key)], out)
+    groups = resumable_groups(
+        list(every.values()), [run for run in every.values() if not is_finished(out / run.key)], out
+    )
     return groups + packs([run for run in every.values() if not any(run in group for group in groups)], workers)
 
 
@@ -119,7 +123,7 @@ class _Work:
         self.what = (str(out), metrics, evaluated, bring_home)
         self.task = ray.remote(max_retries=RETRIES)(_settled)
 
-    def follow(self, waiting: list[list[Run]], tally: Tally, budget: float | None) -> None:
+    def follow(self, waiting: list[list[Run]], tally: StudyProgress, budget: float | None) -> None:
         """Until every pack is settled, or the time is over."""
         gpus = self.ray.cluster_resources().get("GPU", 0)
         under_way = {self._begin(pack, gpus): pack for pack in self._open(waiting)}
@@ -142,7 +146,7 @@ class _Work:
         if not self.what[3]:
             return waiting
         missing = [
-            [run for run in pack if not (self.out / run.key).is_dir() and not failure_of(self.out, run.key).is_file()]
+            [run for run in pack if not (self.out / run.key).is_dir() and not failure_path(self.out, run.key).is_file()]
             for pack in waiting
         ]
         return [pack for pack in missing if pack]
@@ -159,7 +163,7 @@ class _Work:
                 with atomic_folder(self.out / key) as draft, tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
                     tar.extractall(draft, filter="data")
         for key, text in failed.items():
-            write_atomic(failure_of(self.out, key), text)
+            write_atomic(failure_path(self.out, key), text)
         return bool(settled)
 
 
@@ -172,12 +176,14 @@ def _settled(
     if bring_home:  # the same folder for the same study, so that what begins again on this node finds its checkpoint
         name = out.replace(os.sep, "-")
         place = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}{name}-{socket.gethostname()}"
-        forget_failures(place, keys)  # whether they are tried again was decided where the study is
-    settled = settle(pack, place, Tally(keys, place), How(catalog.run_metrics(metrics), evaluated, jobs=1))
+        clear_failures(place, keys)  # whether they are tried again was decided where the study is
+    settled = execute_missing(
+        pack, place, StudyProgress(keys, place), RunSettings(catalog.run_metrics(metrics), evaluated, jobs=1)
+    )
     if not bring_home or not settled:
         return settled, {}, {}
     parcels = {key: _packed(place / key) for key in keys if (place / key).is_dir()}
-    records = {key: failure_of(place, key) for key in keys}
+    records = {key: failure_path(place, key) for key in keys}
     return True, parcels, {key: path.read_text() for key, path in records.items() if path.is_file()}
 
 

@@ -58,7 +58,7 @@ class Run:
         return f"{self.method.name} on {self.data.title()}"
 
 
-class Evaluated(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run, as read back from its folder."""
 
     folder: Path
@@ -73,7 +73,7 @@ class Evaluated(NamedTuple):
     diagnosis: tuple[str, ...]  # what the method said of itself, in words
 
 
-class Judged(NamedTuple):
+class EvaluationSet(NamedTuple):
     """What a pack of runs learned from and is judged by."""
 
     data: FactorData
@@ -81,7 +81,9 @@ class Judged(NamedTuple):
     seconds: float  # of learning, for each run
 
 
-def write_run(run: Run, folder: Path, judged: Judged, codes: np.ndarray, scores: dict[str, float | None]) -> None:
+def write_run(
+    run: Run, folder: Path, judged: EvaluationSet, codes: np.ndarray, scores: dict[str, float | None]
+) -> None:
     """Model, codes, scores, history and provenance of one run."""
     run.method.write(folder)
     write_json(folder / "run.json", {"key": run.key, **run.recipe()})
@@ -141,7 +143,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def read_run(folder: Path) -> Evaluated:
+def read_run(folder: Path) -> FinishedRun:
     """Everything about a finished run except its weights, or an error that names what is damaged."""
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
     scores = read_json(folder / "scores.json")
@@ -160,7 +162,7 @@ def read_run(folder: Path) -> Evaluated:
         text = f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
     asked = frozenset(column.partition(".")[0] for column in scores)
-    return Evaluated(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
+    return FinishedRun(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
 
 
 def environment(title: str, data: FactorData, draw: Sample, seconds: float) -> dict[str, Any]:

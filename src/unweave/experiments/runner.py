@@ -21,7 +21,9 @@ from torch import Generator
 
 from unweave.cli.terminal import bar
 from unweave.data.core import FactorData, Sample
-from unweave.experiments.run import Evaluated, Judged, Run, read_run, write_run
+from unweave.experiments.evaluation import EVALUATION_SEED, EVALUATION_SIZE
+from unweave.experiments.failures import Errors
+from unweave.experiments.run import EvaluationSet, FinishedRun, Run, read_run, write_run
 from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural, fit_pack
 from unweave.metrics.contract import Metric
@@ -32,22 +34,17 @@ from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
 from unweave.utils.validation import check_finite, out_of_memory
 
-EVALUATED = 10_000  # observations to score on, where the data are a generator or a large grid
-EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
-
 PATIENT = 2.0  # seconds of scoring a pack after which other processors are asked to help
 
 M = TypeVar("M", bound=Method)
 Notify = Callable[[str], None]
-Errors = dict[str, Exception]
-"""what went wrong, by the key of the run"""
 
 
-class How(NamedTuple):
+class RunSettings(NamedTuple):
     """What is done with every run of a study."""
 
     scorers: dict[str, Metric]
-    evaluated: int = EVALUATED
+    evaluated: int = EVALUATION_SIZE
     """observations to score on"""
     notify: Notify = lambda text: None
     jobs: int = -1
@@ -64,29 +61,29 @@ class How(NamedTuple):
         return run.data.evaluation_data(data).collect(self.evaluated, Generator().manual_seed(EVALUATION_SEED))
 
 
-def perform(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> Evaluated:
+def execute_run(run: Run, folder: Path, scorers: dict[str, Metric], notify: Notify = lambda text: None) -> FinishedRun:
     """One run into one folder, which appears whole or not at all. A finished run is not repeated."""
-    for error in perform_pack([run], [folder], How(scorers, notify=notify)).values():
+    for error in execute_pack([run], [folder], RunSettings(scorers, notify=notify)).values():
         raise error
     return read_run(folder)
 
 
-def perform_pack(pack: Sequence[Run], folders: Sequence[Path], how: How) -> Errors:
+def execute_pack(pack: Sequence[Run], folders: Sequence[Path], how: RunSettings) -> Errors:
     """Runs that can be trained together, each into its own folder; what went wrong with single ones is returned."""
     places = {run.key: folder for run, folder in zip(pack, folders, strict=True)}
-    missing = [run for run in pack if not there(places[run.key])]
+    missing = [run for run in pack if not is_finished(places[run.key])]
     for run in pack:
         if run not in missing:
             _finished(run, places[run.key], how)
     errors: Errors = {}
-    groups = begun(pack, missing, folders[0].parent)
+    groups = resumable_groups(pack, missing, folders[0].parent)
     left = [run for run in missing if not any(run in group for group in groups)]
     for group in [*groups, *([left] if left else [])]:
         errors |= _train(group, places, how)
     return errors
 
 
-def begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[list[Run]]:
+def resumable_groups(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[list[Run]]:
     """The runs whose training began, in the groups in which it did, as checkpoints tell.
 
     A checkpoint that none of the missing ones needs is removed.
@@ -104,7 +101,7 @@ def begun(pack: Sequence[Run], missing: Sequence[Run], parent: Path) -> list[lis
     return groups
 
 
-def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
+def _train(pack: list[Run], places: dict[str, Path], how: RunSettings) -> Errors:
     """Train runs together, and write those that are not there yet.
 
     What was trained is kept in a checkpoint until all of it is written, so that a crash in between costs nothing.
@@ -115,7 +112,7 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     draw = how.judged(first, data)
     check_finite(draw.x.numpy(force=True), what=first.data.title())
     keys = " ".join(run.key for run in pack)
-    absent = [run for run in pack if not there(places[run.key])]
+    absent = [run for run in pack if not is_finished(places[run.key])]
     place = places[absent[0].key]
     checkpoint = place.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
     for left in checkpoint.parent.glob(f".{checkpoint.name}.*.tmp"):  # of a process that was killed while it wrote
@@ -132,13 +129,15 @@ def _train(pack: list[Run], places: dict[str, Path], how: How) -> Errors:
     seconds = max(time.perf_counter() - start, seconds_of(checkpoint)) / len(pack)  # with those before a stop
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     able = [run for run in absent if run.key not in lost]
-    errors = _score(able, places, how, Judged(data, draw, seconds), threads=1 if len(pack) > 1 else None)
+    errors = _score(able, places, how, EvaluationSet(data, draw, seconds), threads=1 if len(pack) > 1 else None)
     if not errors:
         checkpoint.unlink(missing_ok=True)
     return lost | errors
 
 
-def _score(pack: list[Run], places: dict[str, Path], how: How, judged: Judged, threads: int | None) -> Errors:
+def _score(
+    pack: list[Run], places: dict[str, Path], how: RunSettings, judged: EvaluationSet, threads: int | None
+) -> Errors:
     """Score and write what was trained; a run that cannot be scored does not stop the others."""
     errors: Errors = {}
     for run, codes, found in _scored(pack, how, judged, threads):
@@ -156,7 +155,7 @@ def _score(pack: list[Run], places: dict[str, Path], how: How, judged: Judged, t
 
 
 def _scored(
-    pack: list[Run], how: How, judged: Judged, threads: int | None
+    pack: list[Run], how: RunSettings, judged: EvaluationSet, threads: int | None
 ) -> Iterator[tuple[Run, Any, dict[str, float | None] | Exception]]:
     """Codes and scores of every run, or what went wrong; where that takes long, of several at once."""
     rest, start = list(pack), time.perf_counter()
@@ -204,7 +203,7 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def _codes(run: Run, judged: Judged) -> Any:
+def _codes(run: Run, judged: EvaluationSet) -> Any:
     """The codes of what runs are judged by, or why there are none."""
     try:
         return run.method.transform(judged.draw.x)
@@ -231,7 +230,7 @@ def _measured(method: Method | None, codes: Any, told: Any) -> dict[str, float |
         torch.set_num_threads(before)
 
 
-def fit_once(method: M, data: FactorData, folder: Path) -> M:
+def fit_or_load(method: M, data: FactorData, folder: Path) -> M:
     """The method fitted to data, and kept in a folder; one that is there with the same settings is loaded instead."""
     if (folder / "config.json").is_file():
         kept = type(method).load(folder)
@@ -243,7 +242,7 @@ def fit_once(method: M, data: FactorData, folder: Path) -> M:
     return method
 
 
-def there(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether something stands where a run is to be."""
     return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
@@ -290,7 +289,7 @@ def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title
         return fit_pack(methods, data, checkpoint=checkpoint, note=note, report=report)
 
 
-def _finished(run: Run, folder: Path, how: How) -> Evaluated:
+def _finished(run: Run, folder: Path, how: RunSettings) -> FinishedRun:
     """A run that is there already: check that it is this one, and add the scores that it lacks."""
     if not (folder / "run.json").is_file():
         raise InputError(f"{folder} exists and is not a run: choose another --out, or remove it")

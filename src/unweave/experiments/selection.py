@@ -10,17 +10,18 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from unweave import catalog
-from unweave.experiments.grouping import best_of, by_labels
-from unweave.experiments.run import Evaluated, final_likelihood
-from unweave.metrics.selection import model_centrality, udr
+from unweave.experiments.grouping import best_value, needs_labels
+from unweave.experiments.run import FinishedRun, final_likelihood
+from unweave.metrics.model_centrality import model_centrality
 from unweave.metrics.translation import translation_difficulty
+from unweave.metrics.udr import udr
 from unweave.utils.errors import InputError
 
 Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]
 IDLE = 0.05  # share of the largest deviation: codes below it have collapsed, and agree with nothing
 
 
-def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
+def trust_scores(runs: Sequence[FinishedRun], by: Criterion) -> np.ndarray:
     """How much each run is to be trusted, (runs,), larger is better; NaN where it cannot be said."""
     if len({run.env["data"]["sha256"] for run in runs}) > 1:
         titles = ", ".join(sorted({run.env["data"]["title"] for run in runs}))
@@ -35,13 +36,13 @@ def trusted(runs: Sequence[Evaluated], by: Criterion) -> np.ndarray:
     return values
 
 
-def agreement(runs: Sequence[Evaluated], trust: np.ndarray) -> dict[str, float]:
+def agreement(runs: Sequence[FinishedRun], trust: np.ndarray) -> dict[str, float]:
     """Spearman's correlation of trust with every score that needed labels, over the runs that have both."""
-    table = pd.DataFrame([{k: v for k, v in run.scores.items() if by_labels(k)} for run in runs])
+    table = pd.DataFrame([{k: v for k, v in run.scores.items() if needs_labels(k)} for run in runs])
     found = {}
     for name in table:
         both = table[name].notna() & ~np.isnan(trust)
-        good = 1.0 if best_of(str(name), (0.0, 1.0)) != 0 else -1.0
+        good = 1.0 if best_value(str(name), (0.0, 1.0)) != 0 else -1.0
         if both.sum() >= 3 and table[name][both].nunique() > 1 and len(set(trust[both])) > 1:
             found[str(name)] = good * float(spearmanr(table[name][both], trust[both]).statistic)
     return found
@@ -54,7 +55,7 @@ EXPECTED = {
 }
 
 
-def _easily_translated(run: Evaluated) -> float:
+def _easily_translated(run: FinishedRun) -> float:
     kept = run.scores.get("translation-difficulty[linear].relative", run.scores.get("translation-difficulty.relative"))
     if kept is not None:
         return -kept
@@ -65,7 +66,7 @@ def _easily_translated(run: Evaluated) -> float:
         return np.nan
 
 
-def _likelihood(run: Evaluated) -> float:
+def _likelihood(run: FinishedRun) -> float:
     """Return log p(x), or a lower bound, in nats per observation at the end of training; NaN where there is none."""
     if "log_likelihood" in run.env:
         value = run.env["log_likelihood"]
@@ -75,7 +76,7 @@ def _likelihood(run: Evaluated) -> float:
     return np.nan if value is None else float(value)
 
 
-def _isometry(run: Evaluated) -> float:
+def _isometry(run: FinishedRun) -> float:
     """Of near pairs, how well distances in the data and in the codes go together."""
     near, far = run.pairs.T
     return float(np.corrcoef(near, far)[0, 1]) if len(run.pairs) > 2 and near.std() and far.std() else np.nan

@@ -10,12 +10,13 @@ from unweave.metrics.irs import irs
 from unweave.metrics.local_isometry import local_isometry
 from unweave.metrics.mcc import mcc
 from unweave.metrics.mig import mig
+from unweave.metrics.model_centrality import model_centrality
 from unweave.metrics.modularity import modularity
-from unweave.metrics.probe import nuisance_probe
+from unweave.metrics.nuisance_probe import nuisance_probe
 from unweave.metrics.sap import sap
-from unweave.metrics.scores import prepared, score_all, score_many
-from unweave.metrics.selection import model_centrality, udr
+from unweave.metrics.score_tables import prepared, score_all, score_many
 from unweave.metrics.translation import translation_difficulty
+from unweave.metrics.udr import udr
 from unweave.metrics.unsupervised import unsupervised
 
 __all__ = [

@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unweave.data.core import FactorData
-from unweave.metrics._fixed import shared
 from unweave.metrics.contract import metric
 from unweave.metrics.factor_vae_score import large_groups
-from unweave.metrics.factors import alive, known
+from unweave.metrics.factors import alive, prepare_factors
+from unweave.metrics.fixed_factor import shared
 from unweave.utils.errors import InputError
 
 
@@ -30,7 +30,7 @@ def beta_vae_score(factors: Any, codes: Any, *, points: int = 1_000, pairs: int 
         x, factor = np.abs(drawn.codes[:, :, 0] - drawn.codes[:, :, 1]).mean(1), drawn.factor  # (points, d), (points,)
         x = x if x.shape[1] else np.zeros((points, 1))
     else:
-        c, z = known(factors, codes)
+        c, z = prepare_factors(factors, codes)
         if c.count < 2:
             raise InputError("the BetaVAE score tells factors apart, and there is one only")
         rng = np.random.default_rng(seed)

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_h
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 
 from unweave.data.core import Kind
@@ -127,79 +126,23 @@ class Scorer:
         if needs == "factors" and y is None:
             raise InputError(f"{self.scorer.__name__} needs the true factors: pass them as y")
         truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
-        found = numbers(self.scorer(truth, estimator.transform(X)))
+        found = as_numbers(self.scorer(truth, estimator.transform(X)))
         if self.part not in found:
             raise unknown(f"part of {self.scorer.__name__}", self.part, found)
         return found[self.part] if self.scorer.facts.best > 0 else -found[self.part]
 
 
-def scored(
-    name: str, scorer: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
-) -> dict[str, dict[str, float]]:
-    """A score's parts by name: value, best, and on request the chance level and a bootstrap interval."""
-    found = scorer(truth, codes)
-    values, counts = numbers(found), [part for part in numbers(found) if isinstance(getattr(found, part, None), int)]
-    guessing = chance and scorer.facts.truth != "decoder"  # there, codes have no truth to be shuffled against
-    base = chance_level(scorer, truth, codes, seed=seed) if guessing else dict.fromkeys(values, np.nan)
-    bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
-    rows: dict[str, dict[str, float]] = {}
-    for part, value in values.items():
-        row = {"value": value, "best": np.nan if part in counts else scorer.facts.best}
-        row |= {"chance": base[part]} if chance else {}
-        row |= dict(zip(("low", "high"), bounds[part], strict=True)) if bootstrap else {}
-        rows[column(name, part)] = row
-    return rows
-
-
-def column(name: str, part: str) -> str:
+def column_name(name: str, part: str) -> str:
     """What tables call a part of a score: dci[gbt].disentanglement."""
     return f"{name}.{part}" if part else name
 
 
-def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
-    """What the same codes score when they are shuffled against the truth: the mean over some shuffles."""
-    rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
-    rounds = [numbers(scorer(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
-    return {name: float(np.mean([r[name] for r in rounds])) for name in rounds[0]}
-
-
-def interval(
-    scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
-) -> dict[str, tuple[float, float]]:
-    """A bootstrap interval: how the score varies over random halves of the rows, put around its value.
-
-    Halves are drawn without replacement, because copies of a row would stand in training and test at once and be each
-    other's nearest neighbors. The variance over halves of a sample is that of the whole sample over samples.
-    """
-    if repeats < 2:
-        raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
-    rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
-    value = numbers(scorer(truth, codes))
-    picks = [rng.permutation(len(z))[: len(z) // 2] for _ in range(repeats)]
-    rounds = [numbers(scorer(rows_of(truth, rows), z[rows])) for rows in picks]
-    tail, bounds = (1 - level) / 2, {}
-    for name in value:
-        found = np.array([r[name] for r in rounds])
-        low, high = np.quantile(found - found.mean(), [tail, 1 - tail]) + value[name]
-        bounds[name] = float(low), float(high)
-    return bounds
-
-
-def rows_of(truth: Any, rows: np.ndarray) -> Any:
-    """Some rows of whatever a metric is told: an array, a tensor, prepared factors, nothing."""
-    if truth is None or hasattr(truth, "inverse_transform"):  # a method is the same whatever rows it is shown
-        return truth
-    if hasattr(truth, "take_rows"):
-        return truth.take_rows(rows)
-    return (truth.numpy(force=True) if isinstance(truth, Tensor) else np.asarray(truth))[rows]
-
-
-def numbers(value: Any) -> dict[str, float]:
+def as_numbers(value: Any) -> dict[str, float]:
     """A score as named numbers: one without a name, or the fields of a named tuple."""
     return {k: float(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else {"": float(value)}
 
 
-def checked(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndarray, np.ndarray]:
+def validate_pair(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndarray, np.ndarray]:
     """Both as float64 matrices, (n, k) and (n, d), or an error that says which of them is wrong and how."""
     c, z = as_matrix(truth, what), as_matrix(codes, "codes")
     same_rows(c, z, what)
@@ -244,12 +187,3 @@ def as_matrix(array: Any, what: str) -> np.ndarray:
         raise InputError(f"{what} of shape {values.shape}: expected (samples, columns)")
     check_finite(values, what=what)
     return values
-
-
-def plus_minus(values: Any) -> str:
-    """The mean of repeated runs and half of its 95 % interval, by Student's distribution; one run alone has none."""
-    mean, n = float(np.mean(values)), len(values)
-    if n < 2:
-        return f"{mean:.3f}"
-    half = stdtrit(n - 1, 0.975) * float(np.std(values, ddof=1)) / n**0.5
-    return f"{mean:.3f} +- {half:.3f}"

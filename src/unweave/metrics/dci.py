@@ -15,7 +15,7 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import Known, alive, check_trainable, in_groups, known, train_and_test
+from unweave.metrics.factors import PreparedFactors, alive, check_trainable, in_groups, prepare_factors, train_and_test
 from unweave.utils.errors import InputError, plural
 
 Estimator = Literal["trees", "rf", "lasso", "gbt"]
@@ -65,14 +65,14 @@ def dci(
     cross-validation as there for 3DShapes. `features` names codes that belong together: their importances are
     added. With `seed=None` rows are not shuffled.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     relevant, told = importances(c, z, estimator=estimator, depth=depth, train=train, seed=seed)
     relevant = np.stack([relevant[own].sum(0) for own in in_groups(features, z)])  # (features, k)
     return DCI(_pure(relevant), _pure(relevant.T), float(told.mean()))
 
 
 def importances(
-    c: Known, z: np.ndarray, *, estimator: Estimator, depth: Depth, train: float, seed: int | None
+    c: PreparedFactors, z: np.ndarray, *, estimator: Estimator, depth: Depth, train: float, seed: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """How important each code is for each factor, (d, k), and how well each factor is predicted, (k,)."""
     rows = train_and_test(len(c), train, seed)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from unweave.data.core import Factor, Sample
 from unweave.methods.base import Method
-from unweave.metrics.contract import Metric, column, numbers
-from unweave.metrics.scores import prepared
+from unweave.metrics.contract import Metric, as_numbers, column_name
+from unweave.metrics.score_tables import prepared
 
 
 def score(
@@ -21,7 +21,7 @@ def score(
 ) -> dict[str, float | None]:
     """Every metric, None where the data do not allow it; one that returns several numbers gives several columns."""
     scores: dict[str, float | None] = {}
-    truth = Truths(draw.x, draw.c, factors, method)
+    truth = MetricInputs(draw.x, draw.c, factors, method)
     for name, scorer in scorers.items():
         if not truth.has(scorer):
             scores[name] = None  # no labels, or none of the kind that the metric is made for
@@ -37,7 +37,7 @@ def score(
     return scores
 
 
-class Truths:
+class MetricInputs:
     """What each metric is to be told of the observations; the factors are prepared once for all that share them."""
 
     def __init__(self, x: Any, c: Tensor, factors: Sequence[Factor], method: Method | None = None) -> None:
@@ -68,4 +68,4 @@ class Truths:
 
 def flatten(name: str, value: Any) -> dict[str, float | None]:
     """One number, or the fields of a named tuple: 'dci' -> 'dci.disentanglement', ...; JSON has no NaN."""
-    return {column(name, part): v if np.isfinite(v) else None for part, v in numbers(value).items()}
+    return {column_name(name, part): v if np.isfinite(v) else None for part, v in as_numbers(value).items()}

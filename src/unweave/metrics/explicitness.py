@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import check_trainable, known, train_and_test
+from unweave.metrics.factors import check_trainable, prepare_factors, train_and_test
 
 
 @metric(paper="Ridgeway and Mozer (2018), Sec. 3", worst=0.5)
@@ -22,7 +22,7 @@ def explicitness(factors: Any, codes: Any, *, train: float = 2 / 3, seed: int | 
     Measured on rows that were not trained on; 0.5 is chance. A value that those rows lack, or that they all have, has
     no curve and is left out.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     learn, test = train_and_test(len(c), train, seed)
     z = StandardScaler().fit(z[learn]).transform(z)
     return float(np.mean([_area(y, j, z, learn, test) for j, y in enumerate(c.classes)]))

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.data.core import FactorData
-from unweave.metrics._fixed import shared
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import ENOUGH, Known, alive, known
+from unweave.metrics.factors import ENOUGH, PreparedFactors, alive, prepare_factors
+from unweave.metrics.fixed_factor import shared
 from unweave.utils.errors import InputError
 
 
@@ -39,7 +39,7 @@ def factor_vae_score(
         drawn = shared(factors, codes, votes=votes, sets=1, size=batch, prune=prune, seed=seed)
         variances, factor = drawn.codes[:, 0].var(1), drawn.factor  # (votes, d), (votes,)
     else:
-        c, z = known(factors, codes)
+        c, z = prepare_factors(factors, codes)
         living = alive(z) & (z.std(0) >= prune * z.std(0).max(initial=0))
         z = z[:, living] / z[:, living].std(0)
         factor, drawn_rows = c.once(_drawn, votes, batch, seed)
@@ -65,7 +65,7 @@ def large_groups(groups: list[np.ndarray], expected: int) -> list[np.ndarray]:
     return large
 
 
-def _drawn(c: Known, votes: int, batch: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def _drawn(c: PreparedFactors, votes: int, batch: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """For every vote a factor and up to `batch` rows that share a value of it: the same for all codes."""
     rng = np.random.default_rng(seed)
     groups = [large_groups(rows, batch) for rows in c.groups]

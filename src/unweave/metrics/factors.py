@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from unweave.metrics.contract import as_matrix, checked, same_rows
+from unweave.metrics.contract import as_matrix, same_rows, validate_pair
 from unweave.utils.errors import InputError, plural
 
 BINS = 20  # of a histogram, the field's convention
@@ -18,7 +18,7 @@ ENOUGH = 8  # rows that a group must have for its variance to be worth the name
 MOST_CLASSES = 100  # a factor with more values, or with fractions, counts as continuous
 
 
-class Known:
+class PreparedFactors:
     """True factors, checked once, and what metrics derive from them, worked out once however many codes are scored."""
 
     def __init__(self, factors: np.ndarray, discrete: Sequence[bool | None] | None = None) -> None:
@@ -42,16 +42,16 @@ class Known:
             self._kept[key] = function(self, *args)
         return cast(T, self._kept[key])
 
-    def take_rows(self, rows: np.ndarray) -> Known:
+    def take_rows(self, rows: np.ndarray) -> PreparedFactors:
         """The factors of some of the samples."""
-        return Known(self.c[rows], self.discrete)
+        return PreparedFactors(self.c[rows], self.discrete)
 
     def __getstate__(self) -> tuple[np.ndarray, list[bool]]:
         """What another process is sent: the factors alone."""
         return self.c, self.discrete
 
     def __setstate__(self, state: tuple[np.ndarray, list[bool]]) -> None:
-        Known.__init__(self, *state)
+        PreparedFactors.__init__(self, *state)
 
     @property
     def count(self) -> int:
@@ -83,14 +83,14 @@ class Known:
         return np.array([_entropy(np.bincount(f)) for f in self.binned(bins)])
 
 
-def known(factors: Any, codes: Any) -> tuple[Known, np.ndarray]:
+def prepare_factors(factors: Any, codes: Any) -> tuple[PreparedFactors, np.ndarray]:
     """The factors, with what was worked out for them before if that is what is given, and the codes, (n, d)."""
-    if isinstance(factors, Known):
+    if isinstance(factors, PreparedFactors):
         z = as_matrix(codes, "codes")
         same_rows(factors.c, z, "factors")
         return factors, z
-    c, z = checked(factors, codes)
-    return Known(c), z
+    c, z = validate_pair(factors, codes)
+    return PreparedFactors(c), z
 
 
 def is_discrete(column: np.ndarray) -> bool:
@@ -114,7 +114,7 @@ def classes(column: np.ndarray, *, discrete: bool, bins: int = BINS) -> np.ndarr
     return np.unique(column, return_inverse=True)[1]
 
 
-def information(c: Known, z: np.ndarray, bins: int = BINS) -> np.ndarray:
+def factor_code_information(c: PreparedFactors, z: np.ndarray, bins: int = BINS) -> np.ndarray:
     """Mutual information of every factor with every code, in nats, (k, d); codes by histogram."""
     codes = [histogram(column, bins) for column in z.T]
     return np.array([[mutual_information(f, code) for code in codes] for f in c.binned(bins)])

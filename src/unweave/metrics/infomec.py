@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import Known, alive, known
+from unweave.metrics.factors import PreparedFactors, alive, prepare_factors
 from unweave.utils.errors import InputError
 
 
@@ -35,7 +35,7 @@ def infomec(factors: Any, codes: Any, *, prune: float = 1 / 20, neighbors: int =
     so scale matters. E: the share of a factor's entropy that a logistic regression on all codes explains, classes
     balanced; of a continuous factor, R^2. As in the authors' code it is measured on the rows that were learned from.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     if c.count < 2:
         raise InputError("InfoMEC compares factors, and there is one only")
     if len(z) < 2 * neighbors:
@@ -64,7 +64,7 @@ def _preference(shared: np.ndarray) -> float:
     return float((largest - even) / (1 - even))
 
 
-def _told(c: Known, j: int, z: np.ndarray) -> float:
+def _told(c: PreparedFactors, j: int, z: np.ndarray) -> float:
     """The share of a factor's entropy, or of its variance, that a linear model on all codes explains."""
     if not c.discrete[j]:
         return float(LinearRegression().fit(z, c.c[:, j]).score(z, c.c[:, j]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import alive, known
+from unweave.metrics.factors import alive, prepare_factors
 from unweave.utils.errors import InputError
 
 
@@ -24,7 +24,7 @@ def irs(factors: Any, codes: Any, *, quantile: float = 0.99) -> float:
     """
     if not 0 < quantile <= 1:
         raise InputError(f"quantile={quantile}: expected more than 0, at most 1")
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     z = z[:, alive(z)]
     if z.shape[1] == 0:
         return 0.0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.methods.spectral.isometry import CLOSEST_FRACTION, closest_pairs, isometry_score, rescaled_distances
-from unweave.metrics.contract import checked, metric
+from unweave.metrics.contract import metric, validate_pair
 from unweave.utils.errors import InputError
 
 
@@ -37,7 +37,7 @@ def near_pairs(
     inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
 ) -> NearPairs:
     """The closest share of all pairs of inputs, d(x_i, x_j) < epsilon, with both their distances."""
-    x, z = checked(inputs, codes, what="inputs")
+    x, z = validate_pair(inputs, codes, what="inputs")
     if not 0 < closest <= 1:
         raise InputError(f"closest={closest}: expected a share of the pairs between 0 and 1")
     if len(x) > points:

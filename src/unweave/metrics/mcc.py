@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import known
+from unweave.metrics.factors import prepare_factors
 from unweave.utils.errors import InputError
 
 
@@ -24,7 +24,7 @@ def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"]
     The match is the Hungarian method's. A factor that is left without a code, because there are fewer codes than
     factors, counts as zero; so does a code that never changes. 1 is best.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     r = np.abs(correlations(c.c, z, correlation))
     rows, columns = linear_sum_assignment(-r)
     return min(1.0, float(r[rows, columns].sum() / c.count))  # rounding may leave a little more

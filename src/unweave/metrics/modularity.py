@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import BINS, information, known
+from unweave.metrics.factors import BINS, factor_code_information, prepare_factors
 from unweave.utils.errors import InputError
 
 
@@ -17,10 +17,10 @@ def modularity(factors: Any, codes: Any, *, bins: int = BINS) -> float:
 
     A code that knows nothing counts as zero. Codes of pure noise score above zero: look at the chance level.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     if c.count < 2:
         raise InputError("modularity compares factors, and there is one only")
-    squared = information(c, z, bins).T ** 2  # (d, k)
+    squared = factor_code_information(c, z, bins).T ** 2  # (d, k)
     best = squared.max(1)
     rest = (squared.sum(1) - best) / np.where(best > 0, best * (c.count - 1), 1)
     return float(np.mean(np.where(best > 0, 1 - rest, 0)))

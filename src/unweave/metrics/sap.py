@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import alive, check_trainable, in_groups, known, train_and_test
+from unweave.metrics.factors import alive, check_trainable, in_groups, prepare_factors, train_and_test
 from unweave.metrics.mcc import correlations
 from unweave.utils.errors import InputError, plural
 
@@ -45,7 +45,7 @@ def sap(
     code still guesses right now and then. `features` names codes that belong together, each group of which predicts as
     one.
     """
-    c, z = known(factors, codes)
+    c, z = prepare_factors(factors, codes)
     groups = in_groups(features, z)
     asked = _asked(predictor, c.count)
     if "r2" in asked and any(len(g) > 1 for g in groups):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from unweave.cli.terminal import plausible
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.verdicts import Findings, together
 from unweave.utils.errors import InputError, unknown
 

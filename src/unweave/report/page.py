@@ -12,11 +12,22 @@ import torch
 from jinja2 import Environment, PackageLoader
 
 from unweave import __version__, catalog
-from unweave.experiments.grouping import Setting, best_of, brief, by_labels, counted, decisive, metric_of, settings
-from unweave.experiments.run import Evaluated, find_runs, read_run
-from unweave.experiments.study import failures_in, note_of
-from unweave.metrics.contract import chance_level, column, plus_minus
-from unweave.metrics.evaluate import Truths
+from unweave.experiments.failures import unresolved_failures
+from unweave.experiments.grouping import (
+    Setting,
+    are_counts,
+    best_value,
+    group_settings,
+    metric_of,
+    needs_labels,
+    primary_score,
+    shorten_number,
+)
+from unweave.experiments.run import FinishedRun, find_runs, read_run
+from unweave.experiments.study_file import read_note
+from unweave.metrics.contract import column_name
+from unweave.metrics.evaluate import MetricInputs
+from unweave.metrics.uncertainty import chance_level, plus_minus
 from unweave.report.figures.overview import draw_overview
 from unweave.report.figures.portrait import draw_run
 from unweave.report.figures.style import to_data_uri
@@ -37,17 +48,17 @@ def write_report(
         done = list({run.recipe["key"]: run for run in map(read_run, find_runs(places))}.values())  # a copy counts once
     except InputError:
         done = []
-        if not any(failures_in(place) for place in places):
+        if not any(unresolved_failures(place) for place in places):
             raise
     kept = list(dict.fromkeys([*places, *(run.folder.parent for run in done)]))  # where notes and failures may be
-    wrong = [failure for place in kept for failure in failures_in(place)]
-    groups: dict[str, list[Evaluated]] = {}
+    wrong = [failure for place in kept for failure in unresolved_failures(place)]
+    groups: dict[str, list[FinishedRun]] = {}
     for run in done:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
     environment = Environment(loader=PackageLoader("unweave", "report"), autoescape=True, trim_blocks=True)
     page = environment.get_template("template.html.jinja").render(
         version=__version__,
-        studies=[_study(place, done, wrong) for place in kept if note_of(place)],
+        studies=[_study(place, done, wrong) for place in kept if read_note(place)],
         groups=[_group(members, notify) for members in groups.values()],
         failures=wrong,
         thresholds=(RECOVERED, PARTLY),
@@ -56,9 +67,9 @@ def write_report(
     return out
 
 
-def _study(place: Path, runs: Sequence[Evaluated], wrong: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _study(place: Path, runs: Sequence[FinishedRun], wrong: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What was asked, and how far it is."""
-    note = note_of(place)
+    note = read_note(place)
     done = {run.recipe["key"] for run in runs}
     keys, failed = set(note["keys"]), {failure["key"] for failure in wrong}
     others = sum(run.folder.parent == place and run.recipe["key"] not in keys for run in runs)
@@ -71,13 +82,13 @@ def _study(place: Path, runs: Sequence[Evaluated], wrong: Sequence[dict[str, Any
     return {"question": head, "more": rest.strip(), "state": ", ".join(parts), "asked": asked, "file": note["file"]}
 
 
-def _group(runs: list[Evaluated], notify: Callable[[str], None]) -> dict[str, Any]:
+def _group(runs: list[FinishedRun], notify: Callable[[str], None]) -> dict[str, Any]:
     """Everything the page says about the runs on one dataset."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
     named = [f.name for f in runs[0].factors if not f.noise]
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
-    scored = decisive(columns) or ""
-    every = _ranked(settings(runs), scored)
+    scored = primary_score(columns) or ""
+    every = _ranked(group_settings(runs), scored)
     notify(f"{data['title']}: chance levels")
     chance = _chance(every[0].runs[0], columns)
     notify(f"{data['title']}: drawing")
@@ -101,7 +112,7 @@ def _ranked(every: list[Setting], scored: str) -> list[Setting]:
     return sorted(ordered, key=lambda s: float(np.mean([_badness(run, scored) for run in s.runs])))
 
 
-def _badness(run: Evaluated, scored: str) -> float:
+def _badness(run: FinishedRun, scored: str) -> float:
     """How far a run is from the best there is."""
     metric = metric_of(scored)
     if scored not in run.scores:
@@ -109,9 +120,9 @@ def _badness(run: Evaluated, scored: str) -> float:
     return abs(run.scores[scored] - metric.facts.best) if metric else -run.scores[scored]
 
 
-def _best_runs(every: Sequence[Setting], scored: str) -> dict[str, tuple[Setting, Evaluated]]:
+def _best_runs(every: Sequence[Setting], scored: str) -> dict[str, tuple[Setting, FinishedRun]]:
     """For every method its best run, of whatever setting."""
-    found: dict[str, tuple[Setting, Evaluated]] = {}
+    found: dict[str, tuple[Setting, FinishedRun]] = {}
     for setting in every:
         for run in setting.runs:
             best = found.setdefault(setting.method, (setting, run))
@@ -123,12 +134,12 @@ def _best_runs(every: Sequence[Setting], scored: str) -> dict[str, tuple[Setting
 # In words -------------------------------------------------------------------------------------------------------
 
 
-def summary(runs: Sequence[Evaluated]) -> str:
+def summary(runs: Sequence[FinishedRun]) -> str:
     """What a person should know after ten seconds."""
-    scored = decisive(list(dict.fromkeys(c for run in runs for c in run.scores)))
+    scored = primary_score(list(dict.fromkeys(c for run in runs for c in run.scores)))
     if scored is None:
         return "No scores were asked for."
-    order = [setting for setting in _ranked(settings(runs), scored) if setting.scores(scored)]
+    order = [setting for setting in _ranked(group_settings(runs), scored) if setting.scores(scored)]
     top, rest = order[0], order[1:]
     value, told = float(np.mean(top.scores(scored))), _mean(top.scores(scored))
     factors = [f for f in top.runs[0].factors if not f.noise]
@@ -136,7 +147,7 @@ def summary(runs: Sequence[Evaluated]) -> str:
         verdict = "recovers" if value >= RECOVERED else "partly recovers" if value >= PARTLY else "does not recover"
         names = [f.name for f in factors if f.kind != "nominal"]
         text = f"{top.label} {verdict} the factors {' and '.join(names)} (MCC {told}; 1 is perfect)"
-    elif by_labels(scored):
+    elif needs_labels(scored):
         text = f"{top.label} is best by {scored} ({told}; {_perfect(scored)} is perfect)"
     else:
         names = [f.name for f in factors]
@@ -172,7 +183,7 @@ def _explanation(name: str) -> str:
 def _settings_table(every: Sequence[Setting], columns: Sequence[str]) -> list[dict[str, Any]]:
     """One line for each setting: means and intervals over its runs, the best mean of every score marked."""
     means = {c: [float(np.mean(s.scores(c))) for s in every if s.scores(c)] for c in columns}
-    best = {c: best_of(c, values) for c, values in means.items()}
+    best = {c: best_value(c, values) for c, values in means.items()}
     lines = []
     for setting in every:
         cells = []
@@ -186,33 +197,37 @@ def _settings_table(every: Sequence[Setting], columns: Sequence[str]) -> list[di
 def _runs_table(every: Sequence[Setting], columns: Sequence[str]) -> dict[str, Any]:
     """One line for each run, for a table that sorts and filters."""
     names = list(dict.fromkeys(k for setting in every for k in setting.values))
-    best = {c: best_of(c, [v for s in every for v in s.scores(c)]) for c in columns}
+    best = {c: best_value(c, [v for s in every for v in s.scores(c)]) for c in columns}
     lines = []
     for setting in every:
         for run in setting.runs:
-            told = [setting.method, *(brief(setting.values.get(k)) for k in names), run.recipe["method"].get("seed")]
+            told = [
+                setting.method,
+                *(shorten_number(setting.values.get(k)) for k in names),
+                run.recipe["method"].get("seed"),
+            ]
             cells = [(run.scores.get(c), c in run.scores and run.scores[c] == best[c]) for c in columns]
             lines.append({"told": told, "cells": cells, "seconds": run.env["seconds"], "key": run.recipe["key"]})
     return {"names": ["method", *names, "seed"], "lines": lines}
 
 
-def _chance(run: Evaluated, columns: Sequence[str]) -> dict[str, float]:
+def _chance(run: FinishedRun, columns: Sequence[str]) -> dict[str, float]:
     """What the codes of the best run score when they are shuffled against the factors; slow metrics are left out."""
-    truths = Truths(None, torch.tensor(run.truth), run.factors)
+    truths = MetricInputs(None, torch.tensor(run.truth), run.factors)
     found: dict[str, float] = {}
-    for name in dict.fromkeys(c.rpartition(".")[0] if "." in c else c for c in columns if by_labels(c)):
+    for name in dict.fromkeys(c.rpartition(".")[0] if "." in c else c for c in columns if needs_labels(c)):
         metric = catalog.find_metrics([name])[name]
         variant = name.partition("[")[2].rstrip("]")
         if truths.has(metric) and variant not in metric.facts.slow:
             level = chance_level(metric, truths.of(metric), run.codes)
-            found |= {column(name, part): value for part, value in level.items() if not counted([value])}
+            found |= {column_name(name, part): value for part, value in level.items() if not are_counts([value])}
     return found
 
 
 # One method -----------------------------------------------------------------------------------------------------
 
 
-def _section(setting: Setting, run: Evaluated, columns: Sequence[str]) -> dict[str, Any]:
+def _section(setting: Setting, run: FinishedRun, columns: Sequence[str]) -> dict[str, Any]:
     """The best run of a method: what it said of itself, its figures, its provenance."""
     seed = run.recipe["method"].get("seed")
     told = ", ".join(f"{c} {run.scores[c]:.3f}" for c in columns if c in run.scores)

@@ -24,8 +24,8 @@ from unweave.catalog import load
 from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import GaussianMixture
+from unweave.experiments.evaluation import EVALUATION_SEED, EVALUATION_SIZE
 from unweave.experiments.run import Run
-from unweave.experiments.runner import EVALUATED, EVALUATION_SEED
 from unweave.experiments.study import execute
 from unweave.methods import GIN
 from unweave.metrics import mcc
@@ -81,7 +81,7 @@ class Options:
 def observed(data: Dataset) -> float:
     """MCC of both sources with the observed numbers themselves, two of the ten being chosen as of ten codes."""
     made = data.load()
-    x, c = made.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    x, c = made.collect(EVALUATION_SIZE, Generator().manual_seed(EVALUATION_SEED))
     sources = c[:, [made.column("z1"), made.column("z2")]]
     return float(mcc(sources.numpy(), x.numpy()))
 

@@ -23,7 +23,7 @@ import torch
 
 from unweave.cli.terminal import launch, print_text
 from unweave.datasets import EMNIST, MNIST
-from unweave.experiments.runner import fit_once
+from unweave.experiments.runner import fit_or_load
 from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.papers.verdicts import Claim, Findings, Number, drawn
 from unweave.report.figures.curves import draw_loss_curves
@@ -138,7 +138,7 @@ def main(options: Options) -> None:
     out = place(options)
     out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    model = fit_once(method(options, len(train)), train, out / "model")
+    model = fit_or_load(method(options, len(train)), train, out / "model")
     seconds = time.perf_counter() - start
     x, c = test.collect(10_000, torch.Generator().manual_seed(0))
     images, labels = x.float().numpy(), c[:, 0].long().numpy()

@@ -28,8 +28,8 @@ from unweave import catalog
 from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import ContinuousSprites, Faces, FlatSheet, Slice, SquaresXC, SquaresXY
-from unweave.experiments.run import Evaluated, Run, read_run
-from unweave.experiments.runner import EVALUATED, EVALUATION_SEED
+from unweave.experiments.evaluation import EVALUATION_SEED, EVALUATION_SIZE
+from unweave.experiments.run import FinishedRun, Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import HessianICA, LaplacianICA, LinearICA
 from unweave.methods.base import Method
@@ -93,11 +93,11 @@ def chosen(found: list[tuple[Dataset, int]], options: Options) -> list[tuple[Dat
     return [pair for pair in found if not options.only or any(part in label(pair[0]) for part in options.only)]
 
 
-def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Evaluated]]:
+def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], FinishedRun]]:
     """MCC and isometry of every method on every manifold, and the runs of the first seed."""
     points, seeds = (1_000, 1) if options.quick else (3_000, options.seeds)
     rows: list[dict[str, Any]] = []
-    first: dict[tuple[str, str], Evaluated] = {}
+    first: dict[tuple[str, str], FinishedRun] = {}
     for seed in range(seeds):
         for data, d in chosen(manifolds(points, seed), options):
             for name in METHODS:
@@ -107,10 +107,10 @@ def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, 
     return pd.DataFrame(rows), first
 
 
-def networks(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], Evaluated]]:
+def networks(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], FinishedRun]]:
     """The same for the autoencoders, first seed alone; the manifolds of the paper first."""
     rows: list[dict[str, Any]] = []
-    first: dict[tuple[str, str], Evaluated] = {}
+    first: dict[tuple[str, str], FinishedRun] = {}
     start = time.monotonic()
     found = manifolds(1_000 if options.quick else 3_000, 0)
     found.sort(key=lambda pair: (not isinstance(pair[0], Faces), not isinstance(pair[0], SquaresXY | SquaresXC)))
@@ -138,7 +138,7 @@ def network(name: str, d: int, pixels: int, steps: int) -> Method:
     return catalog.methods()[plain](**shared)
 
 
-def one(run: Run, name: str, out: Path, first: dict[tuple[str, str], Evaluated], notify: Any) -> dict[str, Any]:
+def one(run: Run, name: str, out: Path, first: dict[tuple[str, str], FinishedRun], notify: Any) -> dict[str, Any]:
     """The scores of a run; one that cannot be, because its graph falls into parts say, has the reason instead."""
     try:
         execute([run], out / "runs", notify=notify)
@@ -151,10 +151,10 @@ def one(run: Run, name: str, out: Path, first: dict[tuple[str, str], Evaluated],
     return {"mcc": done.scores.get("mcc"), "isometry": done.scores.get("local-isometry")}
 
 
-def unmixed(done: Evaluated, data: Dataset) -> Evaluated:
+def unmixed(done: FinishedRun, data: Dataset) -> FinishedRun:
     """The run with as many codes as factors, made by ICA out of the many that it has."""
     codes = LinearICA(latent_dim=len(done.factors)).fit_transform(done.codes)
-    x = data.load().collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED)).x
+    x = data.load().collect(EVALUATION_SIZE, Generator().manual_seed(EVALUATION_SEED)).x
     near = near_pairs(x, codes)
     scores = {"mcc": float(mcc(done.truth, codes)), "local-isometry": float(local_isometry(x, codes))}
     return done._replace(codes=codes, scores=scores, pairs=np.column_stack([near.dx, near.dz])[:3_000])
@@ -163,7 +163,7 @@ def unmixed(done: Evaluated, data: Dataset) -> Evaluated:
 # Figures --------------------------------------------------------------------------------------------------------
 
 
-def maps(done: Evaluated, title: str) -> Figure:
+def maps(done: FinishedRun, title: str) -> Figure:
     """Figures 1 and 5: each code as a color over the two true factors; contours along the axes mean disentangled."""
     d = done.codes.shape[1]
     figure, axes = make_panels(d + 1)
@@ -180,7 +180,7 @@ def maps(done: Evaluated, title: str) -> Figure:
     return figure
 
 
-def matched(done: Evaluated) -> tuple[np.ndarray, np.ndarray]:
+def matched(done: FinishedRun) -> tuple[np.ndarray, np.ndarray]:
     """The codes in the order and with the signs of the factors they match best."""
     from scipy.optimize import linear_sum_assignment
 

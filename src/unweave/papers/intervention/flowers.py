@@ -23,7 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from unweave.cli.terminal import launch, print_table, print_text
 from unweave.data.core import Table
 from unweave.datasets import Flowers102
-from unweave.experiments.runner import fit_once
+from unweave.experiments.runner import fit_or_load
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.methods.neural import Neural
 from unweave.papers.verdicts import Findings, drawn
@@ -105,7 +105,7 @@ def main(options: Options) -> None:
     lines = []
     for name, made in methods(options).items():
         print_text(f"{name}: {made.steps:,} steps")
-        method = fit_once(made, data, out / f"model-{name.lower()}")
+        method = fit_or_load(made, data, out / f"model-{name.lower()}")
         z = method.transform(x)
         groups = method.feature_groups()
         near = [neighbors(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature

@@ -22,8 +22,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from unweave.catalog import load
 from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Resampled
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run, read_run
-from unweave.experiments.study import execute, nothing_done
+from unweave.experiments.study import execute
 from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap
 from unweave.papers.intervention.tables import DEPTHS, translated
@@ -138,7 +139,7 @@ def main(options: Options) -> None:
         done = [run.recipe() | {"folder": out / "runs" / run.key} for run in every]
         done = [recipe for recipe in done if recipe["folder"].is_dir()]  # others failed, and were named
         if not done:
-            raise nothing_done(out / "runs", every)
+            raise no_finished_runs(out / "runs", every)
         notify(f"scoring {len(done)} runs")
         found = Parallel(n_jobs=-1)(delayed(scored)(recipe["folder"], options) for recipe in done)
     heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in done]

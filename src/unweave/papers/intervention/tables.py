@@ -28,15 +28,16 @@ from sklearn.utils.parallel import Parallel, delayed
 from unweave.catalog import load
 from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Resampled
+from unweave.experiments.evaluation import EVALUATION_SEED, EVALUATION_SIZE
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run, read_run
-from unweave.experiments.runner import EVALUATED, EVALUATION_SEED
-from unweave.experiments.study import execute, nothing_done
+from unweave.experiments.study import execute
 from unweave.methods import BetaTCVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
 from unweave.methods.neural import Neural
 from unweave.metrics import dci, irs, sap, translation_difficulty
-from unweave.metrics.contract import plus_minus
 from unweave.metrics.explain import explain
 from unweave.metrics.translation import Translation
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.verdicts import Claim, Findings, Number, ahead, contestants, drawn, kept
 from unweave.report.figures.matrices import draw_matrices
 from unweave.report.figures.style import save_figure
@@ -210,7 +211,7 @@ def table(options: Options, out: Path, notify: Any) -> tuple[pd.DataFrame, dict[
     folders = {head: out / "runs" / run.key for head, run in runs.items()}
     folders = {head: folder for head, folder in folders.items() if folder.is_dir()}  # others failed, and were named
     if not folders:
-        raise nothing_done(out / "runs", runs.values())
+        raise no_finished_runs(out / "runs", runs.values())
     notify(f"scoring {len(folders)} runs")
     found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for folder in folders.values())
     rows = [
@@ -229,7 +230,11 @@ def figure_4(folder: Path, options: Options, out: Path, name: str) -> None:
     names = [f.name for f in done.factors]
     save_figure(draw_matrices(explain(done.truth, done.codes, names=names)), out / f"figure-4-{name}-importance.png")
     test = data(options, "correlated")
-    x = test.evaluation_data(test.load()).collect(EVALUATED, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
+    x = (
+        test.evaluation_data(test.load())
+        .collect(EVALUATION_SIZE, torch.Generator().manual_seed(EVALUATION_SEED))
+        .x.numpy()
+    )
     z = done.codes
     order = np.argsort(-z.std(0))[:8]
     lines = []

@@ -21,11 +21,12 @@ import pandas as pd
 from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run
-from unweave.experiments.study import execute, nothing_done
+from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.methods.neural import Neural
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.verdicts import Findings, Number, ahead, contestants, kept
 
 OURS = "swap and contrast"
@@ -159,7 +160,7 @@ def main(options: Options) -> None:
     with progress() as notify:
         found = execute(runs, out / "runs", metrics=METRICS, notify=notify)
     if found.empty:
-        raise nothing_done(out / "runs", runs)
+        raise no_finished_runs(out / "runs", runs)
     rows = pd.DataFrame(found[["key", "seed", *COLUMNS]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
     rows = kept(rows, out / "scores.csv", ["name", "seed"])

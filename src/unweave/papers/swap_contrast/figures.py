@@ -24,7 +24,7 @@ from unweave.cli.terminal import launch, print_text
 from unweave.data.core import FactorData
 from unweave.data.supervision import pairs
 from unweave.datasets import Unseen
-from unweave.experiments.runner import fit_once
+from unweave.experiments.runner import fit_or_load
 from unweave.methods import SwapContrast
 from unweave.nn.functional import Normal
 from unweave.papers.verdicts import Findings, drawn
@@ -59,7 +59,7 @@ def trained(data: Unseen, options: Options) -> SwapContrast:
     widths = (16, 32, 32) if small else (32, 64, 128)
     print_text(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
-    return fit_once(method, data.load(), options.out / f"model-{data.of}{suffix(options)}")
+    return fit_or_load(method, data.load(), options.out / f"model-{data.of}{suffix(options)}")
 
 
 def figure_5(method: SwapContrast, data: FactorData, options: Options, out: Path) -> None:

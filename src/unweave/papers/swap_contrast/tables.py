@@ -37,12 +37,13 @@ from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.core import Factor, split_rows
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run, read_run
-from unweave.experiments.study import execute, nothing_done
+from unweave.experiments.study import execute
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.methods.neural import Neural
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.verdicts import Claim, Findings, Number, ahead, contestants, kept
 from unweave.utils.errors import InputError
 
@@ -334,7 +335,7 @@ def main(options: Options) -> None:
         execute([run for *_, run in runs], out / "runs", metrics=[], notify=notify)
         done = [(name, seed, out / "runs" / run.key) for name, seed, run in runs if (out / "runs" / run.key).is_dir()]
         if not done:
-            raise nothing_done(out / "runs", [run for *_, run in runs])
+            raise no_finished_runs(out / "runs", [run for *_, run in runs])
         notify(f"scoring {len(done)} runs")
         found = Parallel(n_jobs=-1)(delayed(scores)(folder, options) for *_, folder in done)
     rows = pd.DataFrame(

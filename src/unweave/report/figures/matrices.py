@@ -12,10 +12,10 @@ from unweave.report.figures.style import make_panels
 
 def draw_matrices(found: Explanation) -> Figure:
     """Two panels, factors down and codes across; one dark cell in each row and column means disentangled."""
-    k, d = found.told.shape
+    k, d = found.information.shape
     longest = max(len(name) for name in found.names)
     figure, axes = make_panels(2, width=1.6 + 0.09 * longest + 0.55 * max(3, d), height=1.3 + 0.5 * max(2, k))
-    draw_matrix(axes[0], found.told, found.names)
+    draw_matrix(axes[0], found.information, found.names)
     axes[0].set_title("information: share of the factor's entropy")
     draw_matrix(axes[1], found.importance, found.names)
     axes[1].set_title("importance for predicting the factor")

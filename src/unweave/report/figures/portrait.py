@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from unweave import catalog
-from unweave.experiments.run import Evaluated
+from unweave.experiments.run import FinishedRun
 from unweave.report.figures.embedding import draw_embedding
 from unweave.report.figures.heatmap import draw_correlations
 from unweave.report.figures.isometry import draw_isometry
@@ -15,7 +15,7 @@ from unweave.utils.errors import InputError
 IMAGES = (2, 3)  # axes of an observation that can be shown
 
 
-def draw_run(run: Evaluated) -> list[tuple[str, Figure]]:
+def draw_run(run: FinishedRun) -> list[tuple[str, Figure]]:
     """Captions and figures."""
     figures = [("Each row moves one code alone: what changes is what the code means.", draw_run_traversals(run))]
     ramps = "If each factor's colors run along one axis, every code is one factor." if run.factors else "The codes."
@@ -27,7 +27,7 @@ def draw_run(run: Evaluated) -> list[tuple[str, Figure]]:
     return [(caption, figure) for caption, figure in figures if figure is not None]
 
 
-def draw_run_traversals(run: Evaluated) -> Figure | None:
+def draw_run_traversals(run: FinishedRun) -> Figure | None:
     """Traversals, where the run decodes images and its class is here to do so."""
     if len(run.env["data"]["shape"]) not in IMAGES:
         return None

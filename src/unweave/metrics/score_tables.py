@@ -13,19 +13,20 @@ import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave import metrics as _metrics
-from unweave.metrics.contract import Metric, as_matrix, column, numbers, same_rows, scored, variants
-from unweave.metrics.factors import Known, known
+from unweave.metrics.contract import Metric, as_matrix, as_numbers, column_name, same_rows, variants
+from unweave.metrics.factors import PreparedFactors, prepare_factors
+from unweave.metrics.uncertainty import score_table
 from unweave.utils.errors import InputError
 
 
-def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> Known:
+def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> PreparedFactors:
     """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array.
 
     `discrete` says which of them are; where it says None, those with at most 100 whole values.
     """
-    if isinstance(factors, Known):
+    if isinstance(factors, PreparedFactors):
         return factors
-    return Known(known(factors, np.zeros((len(factors), 1)))[0].c, discrete)
+    return PreparedFactors(prepare_factors(factors, np.zeros((len(factors), 1)))[0].c, discrete)
 
 
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
@@ -40,7 +41,7 @@ def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int 
     same_rows(truth.c, as_matrix(codes, "codes"), "factors")
     for name, scorer in _scorers().items():
         with _told(name):
-            found |= scored(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
+            found |= score_table(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
     return pd.DataFrame(found).T
 
 
@@ -60,16 +61,16 @@ def score_many(
     return pd.DataFrame([row for part in rows for row in part], index=list(codes))
 
 
-def _rows(scorers: Mapping[str, Metric], truth: Known, codes: Sequence[Any]) -> list[dict[str, float]]:
+def _rows(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence[Any]) -> list[dict[str, float]]:
     return [_row(scorers, truth, z) for z in codes]
 
 
-def _row(scorers: Mapping[str, Metric], truth: Known, codes: Any) -> dict[str, float]:
+def _row(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> dict[str, float]:
     row: dict[str, float] = {}
     same_rows(truth.c, as_matrix(codes, "codes"), "factors")
     for name, scorer in scorers.items():
         with _told(name):
-            row |= {column(name, part): v for part, v in numbers(scorer(truth, codes)).items()}
+            row |= {column_name(name, part): v for part, v in as_numbers(scorer(truth, codes)).items()}
     return row
 
 

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import check_trainable, known, train_and_test
+from unweave.metrics.factors import check_trainable, prepare_factors, train_and_test
 
 # An attacker who gives up early finds less than there is, and so does one who learns by heart: go on for as long as it
 # helps on a tenth of the rows.
@@ -36,7 +36,7 @@ def nuisance_probe(nuisances: Any, codes: Any, *, train: float = 0.5, seed: int 
     Measured on rows that were not trained on. Accuracy at the chance level: nothing is left that such a network finds
     in so many rows; of more rows it finds more.
     """
-    c, z = known(nuisances, codes)
+    c, z = prepare_factors(nuisances, codes)
     learn, test = train_and_test(len(c), train, seed)
     z = StandardScaler().fit(z[learn]).transform(z)
     rows = [_guess(y, j, z, learn, test, seed) for j, y in enumerate(c.classes)]

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.linear_model import Lasso
 
 from unweave.metrics.contract import as_matrix, metric
-from unweave.metrics.factor_vae_score import factor_vae_score
-from unweave.metrics.factors import Known, alive
+from unweave.metrics.factors import alive
 from unweave.metrics.mcc import correlations
 from unweave.utils.errors import InputError, plural
 
@@ -28,7 +27,7 @@ def udr(
     `informative`, a mask (d,) per run, says which codes to look at: in the paper those with a KL above 0.01; without
     it, those that ever change.
     """
-    runs = _same_rows(codes)
+    runs = validate_runs(codes)
     masks = [np.asarray(m, bool) for m in informative] if len(informative) else [alive(z) for z in runs]
     if [len(m) for m in masks] != [z.shape[1] for z in runs]:
         raise InputError("`informative` wants one mask per run, with one entry per code")
@@ -39,23 +38,6 @@ def udr(
             if i != j:
                 pairs[i, j] = one_to_one(_similarities(a, b, similarity)) if a.size and b.size else 0.0
     return np.asarray(np.nanmedian((pairs + pairs.T) / 2, 1))
-
-
-@metric(paper="Lin, Thekumparampil, Fanti and Oh (2020), Sec. 4", truth="runs")
-def model_centrality(codes: Sequence[Any], *, votes: int = 1_000, seed: int = 0) -> np.ndarray:
-    """How well each run's codes would score if those of another run were the truth, averaged over the others, (runs,).
-
-    The score is FactorVAE's, both ways round. The paper draws images from the run that plays the truth; here the codes
-    of the same observations are grouped by it, its codes cut into bins of equal count, so no generator is needed.
-    """
-    runs = [z[:, alive(z)] for z in _same_rows(codes)]
-    truths = [Known(z) for z in runs]
-    pairs = np.zeros((len(runs), len(runs)))
-    for i, truth in enumerate(truths):
-        for j, z in enumerate(runs):
-            if i != j and truth.count and z.size:
-                pairs[i, j] = factor_vae_score(truth, z, votes=votes, seed=seed).accuracy
-    return np.asarray((pairs + pairs.T).sum(1) / (2 * (len(runs) - 1)))
 
 
 def one_to_one(r: np.ndarray) -> float:
@@ -78,7 +60,8 @@ def _similarities(a: np.ndarray, b: np.ndarray, similarity: str) -> np.ndarray:
     return np.abs(np.atleast_2d(Lasso(alpha=0.1).fit(a, b).coef_)).T
 
 
-def _same_rows(codes: Sequence[Any]) -> list[np.ndarray]:
+def validate_runs(codes: Sequence[Any]) -> list[np.ndarray]:
+    """Return the codes of every run as a matrix, (n, d); raise InputError unless all have the same rows."""
     runs = [as_matrix(z, "codes") for z in codes]
     if len(runs) < 2:
         raise InputError(f"{plural(len(runs), 'run')}: a comparison needs two at least, and is worth little below five")
