@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unweave import catalog, datasets, methods, metrics
     from unweave.catalog import load, scorer
+    from unweave.cli.progress import progress_bar
     from unweave.data.arrays import as_data, as_pairs
     from unweave.data.core import Factor, FactorData, Grid, Mixing, Table
     from unweave.data.dataset import Dataset
@@ -53,6 +54,7 @@ _HOME = {  # public name -> the module that defines it
     "explain": "metrics.explain",
     "load": "catalog",
     "metric": "metrics.contract",
+    "progress_bar": "cli.progress",
     "rows": "experiments.run",
     "scorer": "catalog",
     "sweep": "experiments.study",
@@ -83,6 +85,7 @@ __all__ = [
     "methods",
     "metric",
     "metrics",
+    "progress_bar",
     "rows",
     "scorer",
     "sweep",

@@ -18,6 +18,7 @@ from unweave.catalog import run_metrics
 from unweave.cli import main as cli
 from unweave.cli import terminal
 from unweave.cli.draw import _as_learned
+from unweave.cli.fit import write_codes
 from unweave.data.readers.tables import read_codes
 from unweave.datasets import FlatSheet
 from unweave.experiments.study import execute, sweep
@@ -76,7 +77,7 @@ def test_a_study_may_import_what_lies_beside_it(tmp_path):
 def test_the_codes_that_fit_writes_can_be_scored(tmp_path):
     path = tmp_path / "codes.csv"
     codes = np.random.default_rng(0).normal(size=(5, 2))
-    cli.write_codes(path, codes, [f"{i}.png" for i in range(5)])
+    write_codes(path, codes, [f"{i}.png" for i in range(5)])
     np.testing.assert_allclose(read_codes(path), codes)
     pd.DataFrame({"file": [1.0, 2.0], "b": [3.0, 5.0]}).to_csv(path, index=False)
     assert read_codes(path).shape == (2, 2)  # a number is a code, whatever it is called
@@ -242,7 +243,7 @@ def test_a_study_whose_runs_fail_exits_with_three(tmp_path, monkeypatch, capsys)
     with pytest.raises(SystemExit) as stopped, pytest.warns(RuntimeWarning):
         cli.main(["study", "run", "mine.py"])
     assert stopped.value.code == 3
-    assert "Nothing is done yet" not in capsys.readouterr().out
+    assert "No run is done yet" not in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         cli.main(["study", "status", "mien.py"])
     assert stopped.value.code == 2 and "does not exist" in capsys.readouterr().err
@@ -253,7 +254,7 @@ def test_who_stops_a_command_is_told_what_is_true_of_it(command, told, monkeypat
     def interrupted(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, command, interrupted)
+    monkeypatch.setitem(cli.COMMANDS, command, interrupted)
     with pytest.raises(SystemExit):
         cli.main([command])
     assert ("checkpoint" in capsys.readouterr().err) == told

@@ -328,7 +328,7 @@ def test_the_commands_show_where_a_study_stands_and_write_its_rows(tmp_path, cap
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(STUDY.replace("range(32)", "range(2)").replace("range(4)", "range(1)"))
     assert "no run of mine.py is done" in said("study", "rows", "mine.py", code=2).err
-    assert "Nothing is done yet" in said("study", "status", "mine.py").out
+    assert "No run is done yet" in said("study", "status", "mine.py").out
     out = said("study", "run", "mine.py").out
     assert "Does it survive?" in out and "unweave report runs/mine" in out
     found = json.loads(said("study", "status", "mine.py", "--json").out)

@@ -1,190 +1,188 @@
-"""The command `unweave data`: list | where | check | make | show."""
+"""The command `unweave data`: list, find, check, prepare and show datasets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from unweave.cli.terminal import STDERR, first_line, parse_options, print_json, print_table, print_text, progress
+from unweave.cli.parsing import docstring_summary, parse_options
+from unweave.cli.progress import show_progress
+from unweave.cli.terminal import STDERR, print_json, print_table, print_text
 from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from unweave.data.dataset import Dataset
     from unweave.data.downloads import PublishedFile
 
+KILOBYTE, MEGABYTE = 1e3, 1e6
 
-HELP = """usage: unweave data [list | where | check | make | show] [NAME] [options]
+USAGE = """usage: unweave data [list | where | check | make | show] [NAME] [options]
 
-  list          every dataset, and whether it can be loaded here
-  where [NAME]  the folders that are searched, and the files that are expected
-  check NAME    are its files whole?
-  make NAME     make what it needs; with --download, fetch its original files (nothing is ever downloaded without it)
-  show NAME     a sheet of its images, as NAME.png or --out FILE; also for the path of your own images
+  list          list all datasets, and whether they can be loaded on this machine
+  where [NAME]  list the folders that are searched and the files that are expected
+  check NAME    verify the files of a dataset
+  make NAME     prepare a dataset; with --download, fetch its published files (never done without this flag)
+  show NAME     write a sheet of images to NAME.png or --out FILE; NAME may be the path of your own images
 
 check, make and show take the settings of the dataset as flags: unweave data show colored-mnist --data.form backgrounds.
-All take --json."""
+All actions take --json."""
 
 
 def data(args: list[str]) -> None:
-    """what data there are, where they are looked for, how to get what is missing"""
-    if {"-h", "--help"} & set(args) and len([a for a in args if not a.startswith("-")]) < 2:
-        return print_text(HELP)
+    """List datasets, find and check their files, prepare and show them."""
+    if {"-h", "--help"} & set(args) and len([arg for arg in args if not arg.startswith("-")]) < 2:
+        return print_text(USAGE)
     words: list[str] = []
     while args and not args[0].startswith("-") and len(words) < 2:
         words.append(args.pop(0))
-    verb, name = [*words, "list"][0], "".join(words[1:])
-    verbs = {"list": _list, "where": _where, "check": _check, "make": _make, "show": _show}
-    if verb not in verbs:
-        raise unknown("verb of `unweave data`", verb, verbs)
-    if verb in ("check", "make", "show") and not name:
-        raise InputError(f"which data? unweave data {verb} NAME (`unweave data list` names them)")
-    options = parse_options(_options(name, verb), prog=f"unweave data {' '.join(words)}", args=args)
+    action, name = [*words, "list"][0], "".join(words[1:])
+    if action not in ACTIONS:
+        raise unknown("action of `unweave data`", action, ACTIONS)
+    if action in ("check", "make", "show") and not name:
+        raise InputError(f"which data? unweave data {action} NAME (`unweave data list` shows the names)")
+    options = parse_options(data_options(name, action), prog=f"unweave data {' '.join(words)}", args=args)
     options.name = name
-    return verbs[verb](options)
+    return ACTIONS[action](options)
 
 
-def _options(name: str, verb: str) -> Any:
-    """The flags of a verb; with a dataset, its settings too."""
+def data_options(name: str, action: str) -> Any:
+    """Return a dataclass of flags: those of the action and, if a dataset is named, its settings."""
 
     class Data:
         download: bool = False
-        """with `make`: fetch the original files; nothing is ever downloaded without this"""
+        """With `make`: fetch the published files. Nothing is downloaded without this flag."""
         out: Path | None = None
-        """with `show`: the picture to write (default: NAME.png)"""
+        """With `show`: the image to write (default: NAME.png)."""
         json: bool = False
-        """print as JSON"""
+        """Print as JSON."""
 
-    if name and verb != "where":
+    if name and action != "where":
         from unweave import catalog
 
-        given = catalog.dataset(name)
-        Data.__annotations__ = {"data": type(given)} | Data.__annotations__
-        Data.data = field(default=given)  # type: ignore[attr-defined]
+        dataset = catalog.dataset(name)
+        Data.__annotations__ = {"data": type(dataset)} | Data.__annotations__
+        Data.data = field(default=dataset)  # type: ignore[attr-defined]
     return dataclass(kw_only=True)(Data)
 
 
-def _list(options: Any) -> None:
+def list_datasets(options: Any) -> None:
+    """Print name, state and summary of every dataset."""
     from unweave import catalog
 
-    rows = [{"name": n, "state": _state(cls()), "summary": first_line(cls)} for n, cls in catalog.datasets().items()]
+    rows = [
+        {"name": name, "state": describe_state(cls()), "summary": docstring_summary(cls)}
+        for name, cls in catalog.datasets().items()
+    ]
     if options.json:
         return print_json(rows)
-    print_table(["name", "here", "what it is"], [list(row.values()) for row in rows], "datasets")
-    return print_text(
-        "`unweave data where` says where files are looked for; your own data need no name, give their path."
-    )
+    print_table(["name", "state", "summary"], [list(row.values()) for row in rows], "datasets")
+    return print_text("`unweave data where` lists the folders that are searched. For your own data, give their path.")
 
 
-def _state(dataset: Dataset) -> str:
+def describe_state(dataset: Dataset) -> str:
+    """Return whether a dataset can be loaded: found, made on the fly, to be made, re-made or missing."""
     if dataset.is_available():
         return "found" if dataset.files else "made on the fly"
     if not dataset.files:
         return "to be made"
-    # A dataset with a rendering of its own says in its title that it is not the original.
+    # A dataset that renders a substitute of its own says so in its title, in parentheses.
     return "re-made" if dataset.title().endswith(")") else "missing"
 
 
-def _where(options: Any) -> None:
+def locate_files(options: Any) -> None:
+    """Print the folders that are searched, and size, path, page and license of every file."""
     from unweave import catalog
     from unweave.data.downloads import roots
 
-    chosen = [catalog.find(catalog.datasets, options.name)] if options.name else list(catalog.datasets().values())
+    classes = [catalog.find(catalog.datasets, options.name)] if options.name else list(catalog.datasets().values())
     files: list[dict[str, Any]] = [
-        {
-            "file": f.file,
-            "found": str(f.find() or ""),
-            "bytes": f.size,
-            "hash": f.hash,
-            "page": cls.page,
-            "license": cls.license,
-        }
-        for cls in chosen
-        for f in cls.files
+        {"file": file.file, "found": str(file.find() or ""), "bytes": file.size, "hash": file.hash}
+        | {"page": cls.page, "license": cls.license}
+        for cls in classes
+        for file in cls.files
     ]
     if options.json:
         return print_json({"folders": [str(root) for root in roots()], "files": files})
-    print_text("Data are looked for in (set UNWEAVE_DATA to add folders, UNWEAVE_CACHE to move the last):")
+    print_text("Folders that are searched (UNWEAVE_DATA adds folders, UNWEAVE_CACHE replaces the last one):")
     for root in roots():
-        print_text(f"  {root}{'' if root.is_dir() else '   (not there yet)'}")
-    once = {f["file"]: f for f in reversed(files)}  # which several datasets may share
+        print_text(f"  {root}{'' if root.is_dir() else '   (does not exist yet)'}")
+    unique = {row["file"]: row for row in reversed(files)}  # several datasets may share a file
     rows = [
-        [name, _size(f["bytes"]), f["found"] or "missing", f"{f['page']} ({f['license']})"]
-        for name, f in reversed(once.items())
+        [name, format_size(row["bytes"]), row["found"] or "missing", f"{row['page']} ({row['license']})"]
+        for name, row in reversed(unique.items())
     ]
-    return print_table(["file", "size", "found", "official page (license)"], rows)
+    return print_table(["file", "size", "path", "official page (license)"], rows)
 
 
-def _size(count: int | None) -> str:
-    """A number of bytes, of which not all are known."""
-    if not count:
+def format_size(size: int | None) -> str:
+    """Return a number of bytes as kB or MB; an empty text if it is unknown."""
+    if not size:
         return ""
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+    in_megabytes = size >= 0.1 * MEGABYTE
+    return f"{size / MEGABYTE:,.1f} MB" if in_megabytes else f"{size / KILOBYTE:,.1f} kB"
 
 
-def _check(options: Any) -> None:
+def check_files(options: Any) -> None:
+    """Verify size and checksum of every file of a dataset."""
     dataset = options.data
-    expected = dict.fromkeys((*dataset.required_files(), *dataset.files))
-    if not expected:
-        state = "are made and kept" if dataset.is_available() else "are not made yet: unweave data make " + options.name
-        text = f"{options.name} needs no files of others; its images {state}." if _kept(dataset) else ""
-        return (
-            print_json([])
-            if options.json
-            else print_text(text or f"{options.name} needs no files: it is made on the fly.")
-        )
-    found = []
-    with progress(quiet=options.json) as notify:
-        for original in expected:
-            notify(f"checking {original.file}")
-            path = original.path() if original.find() else ""
-            found.append({"file": original.file, "state": "whole" if path else "missing", "path": str(path)})
+    files = dict.fromkeys((*dataset.required_files(), *dataset.files))
+    if not files:
+        return print_json([]) if options.json else print_text(_describe_without_files(dataset, options.name))
+    rows = []
+    with show_progress(quiet=options.json) as progress:
+        for file in files:
+            progress.message(f"checking {file.file}")
+            path = file.path() if file.find() else ""
+            rows.append({"file": file.file, "state": "whole" if path else "missing", "path": str(path)})
     if options.json:
-        return print_json(found)
-    print_table(["file", "state", "path"], [list(row.values()) for row in found])
-    if not dataset.is_available() and _state(dataset) == "missing":
+        return print_json(rows)
+    print_table(["file", "state", "path"], [list(row.values()) for row in rows])
+    if not dataset.is_available() and describe_state(dataset) == "missing":
         raise InputError(
             f"{options.name} cannot be loaded; get its files from {dataset.page} (license: {dataset.license})"
         )
     return None
 
 
-def _kept(dataset: Dataset) -> bool:
+def _describe_without_files(dataset: Dataset, name: str) -> str:
     from unweave.datasets._kept import KeptImages
 
-    return isinstance(dataset, KeptImages)
+    if not isinstance(dataset, KeptImages):
+        return f"{name} needs no files: it is made on the fly."
+    if dataset.is_available():
+        return f"{name} needs no published files. Its images are in the cache."
+    return f"{name} needs no published files. Its images are not made yet: unweave data make {name}"
 
 
-def _make(options: Any) -> None:
+def prepare_dataset(options: Any) -> None:
+    """Download the files of a dataset if requested, render what it needs, and load it."""
     dataset = options.data
-    for original in dataset.required_files():
-        if original.find() is None and options.download:
-            _download(original, quiet=options.json)
-    with progress(quiet=options.json) as notify:
-        notify(f"loading {options.name}")
-        dataset.make(notify)
+    for file in dataset.required_files():
+        if file.find() is None and options.download:
+            _download(file, quiet=options.json)
+    with show_progress(quiet=options.json) as progress:
+        progress.message(f"loading {options.name}")
+        dataset.make(progress.message)
         loaded = dataset.load()
     if options.json:
         return print_json({"title": dataset.title(), "shape": list(loaded.shape)})
     return print_text(f"{dataset.title()} is ready: observations of shape {' x '.join(map(str, loaded.shape))}.")
 
 
-def _download(original: PublishedFile, *, quiet: bool) -> None:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+def _download(file: PublishedFile, *, quiet: bool) -> None:
+    text = TextColumn("{task.description}", markup=False)
+    columns = text, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=STDERR, disable=quiet) as bar:
-        task = bar.add_task(original.file, total=original.size)
-        original.download(lambda done, total: bar.update(task, completed=done, total=total or original.size))
+        task = bar.add_task(file.file, total=file.size)
+        file.download(lambda done, total: bar.update(task, completed=done, total=total or file.size))
 
 
-def _show(options: Any) -> None:
+def show_dataset(options: Any) -> None:
+    """Write a sheet of images: random ones, then one row per factor."""
     from torch import Generator
 
     from unweave.report.figures.sheet import draw_sheet
@@ -192,10 +190,15 @@ def _show(options: Any) -> None:
 
     dataset = options.data
     out = options.out or Path(f"{Path(options.name).stem}.png")
-    with progress(quiet=options.json) as notify:
-        notify(f"drawing {options.name}")
+    with show_progress(quiet=options.json) as progress:
+        progress.message(f"drawing {options.name}")
         figure = draw_sheet(dataset.load(), dataset.title(), Generator().manual_seed(0))
         save_figure(figure, out)
-    return (
-        print_json({"picture": str(out)}) if options.json else print_text(f"Open {out}: images of {dataset.title()}.")
-    )
+    if options.json:
+        return print_json({"picture": str(out)})
+    return print_text(f"Open {out} to see images of {dataset.title()}.")
+
+
+ACTIONS: dict[str, Callable[[Any], None]] = {
+    "list": list_datasets, "where": locate_files, "check": check_files, "make": prepare_dataset, "show": show_dataset,
+}  # fmt: skip

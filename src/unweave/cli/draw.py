@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from unweave.cli.terminal import parse_options, print_text, progress
+from unweave.cli.parsing import parse_options
+from unweave.cli.progress import show_progress
+from unweave.cli.terminal import print_text
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ def draw(args: list[str]) -> None:
     options = parse_options(Draw, prog="unweave draw", args=args)
     from unweave import catalog
 
-    with progress() as notify:
-        notify("reading the run and the data")
+    with show_progress() as progress:
+        progress.message("reading the run and the data")
         own = catalog.find(catalog.methods, options.method) if options.method else None
         method = catalog.load(options.run) if own is None else own.load(options.run)
         data = catalog.dataset(options.data)
@@ -57,7 +59,7 @@ def draw(args: list[str]) -> None:
         from torch import Generator
 
         points = loaded.sample(LIMIT, Generator().manual_seed(options.seed))
-        notify("drawing")
+        progress.message("drawing")
         x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
         paths = _save_figures(method, x, labels, options.out)

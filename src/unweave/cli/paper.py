@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import tyro
 
-from unweave.cli.terminal import parse_options, print_json, print_table, print_text, run_action
+from unweave.cli.parsing import parse_options, run_action
+from unweave.cli.terminal import print_json, print_table, print_text
 from unweave.utils.errors import InputError, unknown
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]

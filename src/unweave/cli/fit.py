@@ -1,0 +1,146 @@
+"""The command `unweave fit`: train a method on data and write a run folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from unweave.cli.parsing import docstring_summary, parse_options
+from unweave.cli.progress import show_progress
+from unweave.cli.runs import print_runs
+from unweave.cli.terminal import print_text
+from unweave.utils.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def fit(args: list[str]) -> None:
+    """Learn factors: unweave fit METHOD DATA, e.g. unweave fit hessian-ica photos/ --latent-dim 3."""
+    names: list[str] = []
+    while args and not args[0].startswith("-") and len(names) < 2:
+        names.append(args.pop(0))
+    if len(names) < 2 and (not args or {"-h", "--help"} & set(args)):
+        return _print_help(names)
+    if len(names) < 2:
+        raise InputError(f"name the method and the data first: unweave fit METHOD DATA {' '.join(args)}")
+    from unweave import catalog
+    from unweave.data.readers.tables import OwnData
+
+    method, data = catalog.find(catalog.methods, names[0]), catalog.find_dataset(names[1])
+    default_data = data(path=Path(names[1])) if data is OwnData else data()
+    options = parse_options(
+        fit_options(method, data),
+        prog=f"unweave fit {' '.join(names)}",
+        description=f"METHOD {names[0]}: {docstring_summary(method)}\n\nDATA {names[1]}: {docstring_summary(data)}",
+        args=args,
+        default=fit_options(method, data)(method=method(), data=default_data),
+    )
+    return _fit(options)
+
+
+def fit_options(method: type, data: type) -> Any:
+    """Return a dataclass of flags: the method's fields, the dataset's with the prefix --data., and those of fit."""
+    from unweave.experiments.evaluation import DEFAULT_METRICS
+
+    class Fit:
+        out: Path | None = None
+        """Folder of the run (default: runs/METHOD-DATA-KEY). A finished run is not repeated."""
+        codes: Path | None = None
+        """Also write the codes to this .csv, .parquet or .npy file."""
+        metrics: tuple[str, ...] = DEFAULT_METRICS
+        """Metrics to compute. Most need data with known factors."""
+        json: bool = False
+        """Print the result as JSON."""
+
+    # Assigned, not written above: annotations as text are looked up among global names, and these are local.
+    Fit.__annotations__ = {"method": Annotated[method, tyro.conf.arg(name="")], "data": data} | Fit.__annotations__
+    return dataclass(kw_only=True)(Fit)
+
+
+def _fit(options: Any) -> None:
+    from unweave import catalog
+    from unweave.data.readers.tables import OwnData
+    from unweave.experiments.run import Run
+    from unweave.experiments.runner import execute_run
+
+    run = Run(options.data, options.method)
+    metrics = catalog.run_metrics(options.metrics)
+    if options.codes is not None:
+        check_writable(options.codes)
+    with show_progress(quiet=options.json) as progress:
+        progress.message("computing the run key")
+        title = re.sub(r"[^\w.-]+", "-", Path(run.data.title()).stem).strip("-")
+        folder = options.out or Path("runs") / f"{run.method.name}-{title}-{run.key}"
+        done = execute_run(run, folder, metrics, progress.message)
+        if options.codes is not None:
+            names = run.data.row_names() if isinstance(run.data, OwnData) else None
+            write_codes(options.codes, done.codes, names)
+    if options.json:
+        return print_runs([folder], as_json=True)
+    print_runs([folder], run.title())
+    for finding in done.diagnosis:
+        print_text(f"- {finding}")
+    if not done.factors:
+        print_text("The data have no known factors, so only metrics that need none were computed.")
+    return print_text(f"The run is in {folder}. To see it: unweave report {folder}")
+
+
+def _print_help(names: list[str]) -> None:
+    """Print the help of `unweave fit`, or of one method."""
+    from unweave import catalog
+    from unweave.data.readers.tables import ALL
+
+    if names:
+        method = catalog.find(catalog.methods, names[0])
+        print_text(f"`unweave fit {names[0]} DATA --help` also shows --out, --codes, --metrics, --json and --data.*\n")
+        parse_options(method, prog=f"unweave fit {names[0]} DATA", args=["--help"])
+    print_text("usage: unweave fit METHOD DATA [options]\n\nLearn factors and write the result to a run folder.\n")
+    print_text("METHOD is one of these, or your own class as mine.py:MyMethod:")
+    for name, method in catalog.methods().items():
+        print_text(f"  {name:22}{docstring_summary(method)}")
+    print_text(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
+    for name, dataset in catalog.datasets().items():
+        print_text(f"  {name:22}{docstring_summary(dataset)}")
+    print_text("\n`unweave fit METHOD DATA --help` lists the options of both.")
+
+
+def check_writable(path: Path) -> None:
+    """Raise InputError if codes cannot be written to the path, before training and not after it."""
+    if path.suffix.lower() not in WRITERS:
+        raise InputError(f"{path}: codes are written as {', '.join(WRITERS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}; choose another path")
+
+
+def write_codes(path: Path, codes: np.ndarray, names: list[str] | None = None) -> None:
+    """Write codes (n, d) as .csv, .parquet or .npy. Tables of image folders name the file of each row."""
+    import pandas as pd
+
+    from unweave.data.readers.tables import FILE
+
+    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
+    if names is not None and path.suffix.lower() != ".npy":
+        table.insert(0, FILE, names)
+    WRITERS[path.suffix.lower()](table, path)
+
+
+def _save_npy(table: pd.DataFrame, path: Path) -> None:
+    import numpy as np
+
+    np.save(path, table.to_numpy())
+
+
+WRITERS: dict[str, Callable[[Any, Path], None]] = {
+    ".csv": lambda table, path: table.to_csv(path, index=False),
+    ".parquet": lambda table, path: table.to_parquet(path),
+    ".npy": _save_npy,
+}

@@ -1,0 +1,43 @@
+"""The command `unweave report`: one HTML page about runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from unweave.cli.parsing import parse_options
+from unweave.cli.progress import show_progress
+from unweave.cli.runs import print_runs, runs_folder
+from unweave.cli.terminal import print_text
+from unweave.utils.errors import InputError
+
+
+@dataclass(kw_only=True)
+class Report:
+    """Write one self-contained HTML page about runs: summary, tables, figures, provenance."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders, folders that contain runs, or study files."""
+    out: Path = Path("report.html")
+    """The page to write."""
+    json: bool = False
+    """Print the table as JSON."""
+
+
+def report(args: list[str]) -> None:
+    """Write one HTML page about runs: unweave report runs/."""
+    options = parse_options(Report, prog="unweave report", args=args)
+    if not options.runs:
+        raise InputError("name run folders, or a folder that contains runs: unweave report runs/")
+    from unweave.experiments.run import find_runs
+    from unweave.report.page import write_report
+
+    with show_progress(quiet=options.json) as progress:
+        progress.message("reading runs")
+        runs = [runs_folder(path) for path in options.runs]
+        page = write_report(runs, options.out, progress.message)
+    if options.json:
+        return print_runs(find_runs(runs), as_json=True)
+    return print_text(f"Open {page} in a browser.")
