@@ -17,7 +17,7 @@ from unweave import InputError, OwnData, Run
 from unweave.catalog import run_metrics
 from unweave.cli import main as cli
 from unweave.cli import terminal
-from unweave.cli.draw import _as_learned
+from unweave.cli.draw import read_as_trained
 from unweave.cli.fit import write_codes
 from unweave.data.readers.tables import read_codes
 from unweave.datasets import FlatSheet
@@ -212,7 +212,7 @@ def test_a_run_s_own_file_is_drawn_as_it_was_read(tmp_path):
     small = BetaVAE(latent_dim=2, steps=2, layers=(4,))
     run = Run(OwnData(path=tmp_path / "mine.csv", factors=("sex",)), small)
     execute([run], tmp_path / "runs", metrics=[])
-    read = _as_learned(unweave.catalog.dataset(tmp_path / "mine.csv"), tmp_path / "runs" / run.key)
+    read = read_as_trained(unweave.catalog.dataset(tmp_path / "mine.csv"), tmp_path / "runs" / run.key)
     assert read.factors == ("sex",) and read.load().shape == (2,)
     table.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)  # other rows, of which no one knows the factor
     with pytest.raises(SystemExit) as stopped:

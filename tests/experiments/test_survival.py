@@ -334,7 +334,7 @@ def test_the_commands_show_where_a_study_stands_and_write_its_rows(tmp_path, cap
     found = json.loads(said("study", "status", "mine.py", "--json").out)
     assert list(found["states"].values()) == ["done"] * 4 and found["failures"] == []
     files = ("--csv", "a.csv", "--parquet", "a.parquet")
-    assert "4 rows in a.csv and a.parquet" in said("study", "rows", "mine.py", *files).out
+    assert "4 rows to a.csv and a.parquet" in said("study", "rows", "mine.py", *files).out
     csv, parquet = pd.read_csv("a.csv"), pd.read_parquet("a.parquet")
     assert len(csv) == 4 and list(csv) == list(parquet) and csv["mcc"].notna().all()
     assert said("study", "rows", "mine.py").out.startswith("key,data,method")

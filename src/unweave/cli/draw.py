@@ -1,4 +1,4 @@
-"""The command `unweave draw`: what the codes of a run do to images, as pictures."""
+"""The command `unweave draw`: figures of one run."""
 
 from __future__ import annotations
 
@@ -18,47 +18,49 @@ if TYPE_CHECKING:
 
     from unweave.methods.base import Method
 
-LIMIT = 2_000  # observations that the range of a code is taken from
+MAX_SAMPLES = 2_000  # observations that determine the range of each code
 
 
 @dataclass(kw_only=True)
 class Draw:
     """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run.
 
-    Of a flow also its spectrum, its variables one by one, and samples.
+    For a flow, also draw its spectrum, its variables one by one, and samples.
     """
 
     run: tyro.conf.Positional[Path]
-    """run folder, or the folder of a saved method"""
+    """Run folder, or folder of a saved method."""
     data: tyro.conf.Positional[str]
-    """images to encode: a catalog name, or the path of your own"""
+    """Images to encode: a catalog name, or the path of your own data."""
     out: Path = Path("figures")
-    """folder for the pictures"""
+    """Folder of the figures."""
     seed: int = 0
-    """which observations are shown"""
+    """Seed that selects the observations."""
     method: str = ""
-    """of a run of your own class, where that is: mine.py:MyMethod"""
+    """For a run of your own class, its file and name: mine.py:MyMethod."""
 
 
 def draw(args: list[str]) -> None:
-    """draw what the codes of a run do: unweave draw runs/MY-RUN photos/"""
+    """Draw what each code of a run changes: unweave draw runs/MY-RUN photos/."""
     options = parse_options(Draw, prog="unweave draw", args=args)
     from unweave import catalog
 
     with show_progress() as progress:
         progress.message("reading the run and the data")
-        own = catalog.find(catalog.methods, options.method) if options.method else None
-        method = catalog.load(options.run) if own is None else own.load(options.run)
+        own_class = catalog.find(catalog.methods, options.method) if options.method else None
+        method = catalog.load(options.run) if own_class is None else own_class.load(options.run)
         data = catalog.dataset(options.data)
         try:
-            loaded = _as_learned(data, options.run).load()
-        except InputError:  # other rows, which need not have the factors of those that were learned from
+            loaded = read_as_trained(data, options.run).load()
+        except InputError:  # a file without the factors of the training data
             loaded = data.load()
         if tuple(loaded.shape) != method.shape_:
-            raise InputError(f"the run learned from shape {method.shape_}, {options.data} has shape {loaded.shape}")
+            raise InputError(
+                f"the run was trained on shape {method.shape_}, but {options.data} has shape {loaded.shape}"
+            )
         from torch import Generator
 
-        points = loaded.sample(LIMIT, Generator().manual_seed(options.seed))
+        points = loaded.sample(MAX_SAMPLES, Generator().manual_seed(options.seed))
         progress.message("drawing")
         x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
@@ -66,16 +68,16 @@ def draw(args: list[str]) -> None:
     print_text("\n".join(str(path) for path in paths))
 
 
-def _as_learned(data: Any, folder: Path) -> Any:
-    """The user's own file, read as the run read it: the same columns, the same factors."""
+def read_as_trained(data: Any, folder: Path) -> Any:
+    """Return the user's own file with the columns and factors that the run used; other data unchanged."""
     from unweave.data.readers.tables import OwnData
     from unweave.utils.storage import read_json
 
     if not isinstance(data, OwnData) or not (folder / "run.json").is_file():
         return data
-    told = read_json(folder / "run.json")["data"]
-    factors, columns = (tuple(told.get(name, ())) for name in ("factors", "columns"))
-    return replace(data, factors=factors, columns=columns, drop_constant=bool(told.get("drop_constant", False)))
+    recipe = read_json(folder / "run.json")["data"]
+    factors, columns = (tuple(recipe.get(name, ())) for name in ("factors", "columns"))
+    return replace(data, factors=factors, columns=columns, drop_constant=bool(recipe.get("drop_constant", False)))
 
 
 def _save_figures(method: Method, x: np.ndarray, labels: np.ndarray | None, out: Path) -> list[Path]:
