@@ -32,9 +32,9 @@ def demo(args: list[str]) -> None:
     options = parse_options(Demo, prog="unweave demo", args=args)
     from unweave import catalog
     from unweave.datasets.squares import SquaresXY
+    from unweave.experiments.evaluation import DEFAULT_METRICS
     from unweave.experiments.run import Run
     from unweave.experiments.runner import execute_run
-    from unweave.experiments.evaluation import DEFAULT_METRICS
     from unweave.methods.linear import PCA, LinearICA
     from unweave.methods.spectral.hessian import HessianICA
     from unweave.report.page import write_report
