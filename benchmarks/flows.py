@@ -52,7 +52,7 @@ def packed(pack: list[GIN], data: Table, **how: Any) -> float:
             torch.cuda.synchronize()
         times.append(time.perf_counter())
 
-    train(pack, data, report=report, **how)
+    train(pack, data, callback=report, **how)
     spans = [b - a for a, b in itertools.pairwise(times[1:])]
     return len(pack) * 100 / statistics.median(spans)
 

@@ -49,9 +49,9 @@ from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 from unweave.metrics import mcc, score_many
-from unweave.training.loop import CHUNK, seeded, train
+from unweave.training.loop import CHUNK, initialize_network, train
 from unweave.training.pack import LaneGroup
-from unweave.training.strategies import StepRunner, choose, precise
+from unweave.training.strategies import StepRunner, choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
 
 WIDE = ("BetaVAE, conv", "GIN, artificial")
@@ -160,7 +160,7 @@ def ready(pack: list[Any], data: FactorData) -> list[Any]:
     for method in pack:
         method.validate_settings(data)
         method.prepare(data)
-    return [seeded(method).to(pack[0].resolve_device()) for method in pack]
+    return [initialize_network(method).to(pack[0].resolve_device()) for method in pack]
 
 
 def eager(method: Any, data: FactorData) -> Callable[[int], None]:
@@ -209,7 +209,7 @@ def packed(pack: list[Any], data: FactorData, how: str) -> StepRunner:
     """The trainer's own engine."""
     strategy, compiling = HOW[how]
     nets = ready(pack, data)
-    return choose(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
+    return choose_runner(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
 
 
 def rate(run: Callable[[int], None], options: Options) -> float:
@@ -238,7 +238,7 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
 
         @cache
         def base(name: str = name, alone: Any = alone, data: FactorData = data) -> float:
-            with precise(alone):
+            with matmul_precision(alone):
                 found = rate(eager(alone, data), options)
             keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": found})
             return found
@@ -268,7 +268,7 @@ def measured(
         if on_gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        with precise(pack[0]):
+        with matmul_precision(pack[0]):
             with the_device(alone=False):
                 begun = time.perf_counter()
                 engine = packed(pack, data, how)
@@ -295,9 +295,9 @@ def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> 
     pack = [cls(**settings, steps=20, device=device, precision="single", seed=seed) for seed in seeds]
     for method in pack:
         method.validate_settings(data)
-    with precise(pack[0]):
+    with matmul_precision(pack[0]):
         train(pack, data, strategy=strategy, compiling=compiling)
-    start, end = seeded(pack[-1]), pack[-1].net_
+    start, end = initialize_network(pack[-1]), pack[-1].net_
     return parameters_to_vector(end.parameters()).detach() - parameters_to_vector(start.parameters()).detach()
 
 
@@ -312,7 +312,7 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         solo, ways = ("loop", "never"), {"stack": ("stack", "never"), "stack, compiled": ("stack", "always")}
     for name in chosen(LANES, options):
         alone = gone(name, [2], solo, options.device)
-        with mock.patch("unweave.training.loop.seeded", nudged):
+        with mock.patch("unweave.training.loop.initialize_network", nudged):
             others = {"alone, one rounding off": gone(name, [2], solo, options.device)}
         asked = [how for how in ways if how in options.how or options.device == "cpu"]
         others |= {how: gone(name, [0, 1, 2], ways[how], options.device) for how in asked}
@@ -323,7 +323,7 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
 
 def nudged(method: Any) -> torch.nn.Module:
     """The network that a method starts with, every weight larger by about one rounding."""
-    net = seeded(method)
+    net = initialize_network(method)
     with torch.no_grad():
         for p in net.parameters():
             p.mul_(1 + torch.finfo(p.dtype).eps)

@@ -26,8 +26,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from unweave.data.core import FactorData, Table
 from unweave.datasets import DSprites
 from unweave.methods import DIPVAE, AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE
-from unweave.training.loop import seeded
-from unweave.training.strategies import choose, precise
+from unweave.training.loop import initialize_network
+from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import first_line
 
 Run = Callable[[int], None]
@@ -60,7 +60,7 @@ def forever(loader: Any) -> Iterator[Tensor]:
 def plain(method: BetaVAE, x: Tensor, device: str) -> Run:
     """An eager loop; a DataLoader on a CPU, data on the device on a GPU."""
     method.shape_ = tuple(x.shape[1:])
-    net = seeded(method).to(device)
+    net = initialize_network(method).to(device)
     optimizer = torch.optim.Adam(net.parameters(), float(method.lr))
     batches = forever(DataLoader(TensorDataset(x), method.batch_size, shuffle=True, drop_last=True))
     resident = x.to(device)
@@ -93,7 +93,7 @@ def lightning(method: BetaVAE, x: Tensor) -> Run | None:
     class Module(L.LightningModule):
         def __init__(self):
             super().__init__()
-            self.net = seeded(method)
+            self.net = initialize_network(method)
 
         def training_step(self, batch, index):
             return loss_of(self.net, batch[0], float(method.beta), x.ndim == 4)
@@ -124,7 +124,7 @@ def pythae(method: BetaVAE, x: Tensor) -> Run | None:
     except ImportError:
         return None
     method.shape_ = tuple(x.shape[1:])
-    net = seeded(method)
+    net = initialize_network(method)
 
     class Encoder(BaseEncoder):
         def __init__(self):
@@ -169,12 +169,12 @@ def ours(pack: list[Any], data: FactorData, compiling: str = "always", strategy:
     data = data.to(device)
     for method in pack:
         method.prepare(data)
-    nets = [seeded(method).to(device) for method in pack]
-    with precise(pack[0]):
-        engine = choose(pack, nets, data, window=1_000_000, compiling=compiling, strategy=strategy)
+    nets = [initialize_network(method).to(device) for method in pack]
+    with matmul_precision(pack[0]):
+        engine = choose_runner(pack, nets, data, window=1_000_000, compiling=compiling, strategy=strategy)
 
     def run(steps: int) -> None:
-        with precise(pack[0]):
+        with matmul_precision(pack[0]):
             engine.run(steps)
 
     return run

@@ -24,9 +24,9 @@ from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.metrics.contract import Scorer, variants
 from unweave.metrics.uncertainty import score_table
-from unweave.nn.batch_norm import BatchNormed, Normalize
-from unweave.nn.functional import shuffled
-from unweave.nn.spectral_norm import normalized, spectrally
+from unweave.nn.batch_norm import BatchNormLayer, BatchNormNetwork
+from unweave.nn.functional import permute_columns
+from unweave.nn.spectral_norm import apply_spectral_norm, divide_by_spectral_norm
 from unweave.training.loop import train
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
@@ -329,9 +329,11 @@ def test_batches_are_normalized_as_torch_does_and_rows_alone_by_the_usual_ones()
     plain = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Unflatten(1, (2, 2, 2)), nn.ConvTranspose2d(2, 5, 4, 2, 1),
                           nn.ReLU(), nn.Conv2d(5, 1, 3))  # fmt: skip
     usual, x = torch.randn(40, 3), torch.randn(7, 3)
-    net = BatchNormed(copy.deepcopy(plain))
+    net = BatchNormNetwork(copy.deepcopy(plain))
     theirs = nn.Sequential(*plain[:2], nn.BatchNorm1d(8), *plain[2:5], nn.BatchNorm2d(5), plain[5])
-    for own, other in zip((m for m in net.modules() if isinstance(m, Normalize)), (theirs[2], theirs[6]), strict=True):
+    for own, other in zip(
+        (m for m in net.modules() if isinstance(m, BatchNormLayer)), (theirs[2], theirs[6]), strict=True
+    ):
         for weights in (own, other):
             weights.weight.data, weights.bias.data = (
                 torch.linspace(0.5, 2, len(own.bias)),
@@ -340,7 +342,7 @@ def test_batches_are_normalized_as_torch_does_and_rows_alone_by_the_usual_ones()
         other.momentum = 1.0  # it remembers the last batch alone
     torch.testing.assert_close(net(x, rows=7), theirs(x))
     torch.testing.assert_close(net(torch.cat([x, usual]), rows=7)[:7], theirs(x))  # the others do not count
-    net.settle(usual)
+    net.freeze_statistics(usual)
     theirs(usual)
     for layer, n in ((theirs[2], 40), (theirs[6], 40 * 16)):
         layer.running_var *= (n - 1) / n  # torch remembers the unbiased one
@@ -371,11 +373,13 @@ def test_settings_of_infogan_cr_that_cannot_work_are_refused(sheet):
 def test_normalized_layers_have_a_largest_singular_value_near_one():
     torch.manual_seed(0)
     W = torch.randn(20, 30)
-    found = float(torch.linalg.matrix_norm(normalized(W, W.sum(1)), 2))
+    found = float(torch.linalg.matrix_norm(divide_by_spectral_norm(W, W.sum(1)), 2))
     assert 1 - 1e-4 <= found < 1.2  # power iteration can only fall short of the largest
     rank_one = torch.outer(torch.randn(5), torch.randn(7))
-    torch.testing.assert_close(normalized(rank_one, rank_one.sum(1)), rank_one / torch.linalg.matrix_norm(rank_one, 2))
-    net = spectrally(nn.Sequential(nn.Conv2d(2, 3, 4, 2, 1), nn.Flatten(), nn.Linear(12, 2)))
+    torch.testing.assert_close(
+        divide_by_spectral_norm(rank_one, rank_one.sum(1)), rank_one / torch.linalg.matrix_norm(rank_one, 2)
+    )
+    net = apply_spectral_norm(nn.Sequential(nn.Conv2d(2, 3, 4, 2, 1), nn.Flatten(), nn.Linear(12, 2)))
     bias = [net[0].bias, net[2].bias]
     out = net(torch.ones(1, 2, 4, 4))
     with torch.no_grad():
@@ -595,7 +599,7 @@ def test_factor_vae_shuffles_features_as_wholes():
     assert method.feature_groups() == [[0, 1], [2, 3]]
     order = method.sample_noise(50, rng())["shuffle"].argsort(0).repeat_interleave(2, 1)
     z = torch.arange(50.0)[:, None].expand(50, 4)
-    mixed = shuffled(z, order)
+    mixed = permute_columns(z, order)
     assert torch.equal(mixed[:, 0], mixed[:, 1]) and torch.equal(mixed[:, 2], mixed[:, 3])
     assert not torch.equal(mixed[:, 0], mixed[:, 2])
     with pytest.raises(InputError, match="divisor of latent_dim"):

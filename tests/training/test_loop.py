@@ -16,13 +16,14 @@ from unweave.data.arrays import as_data
 from unweave.methods import GIN, BetaTCVAE, BetaVAE, FactorVAE, neural
 from unweave.methods.neural import Lane, Neural, fit_pack
 from unweave.nn.conv import conv_decoder, conv_encoder
-from unweave.nn.conv_matmul import DoublingProduct, HalvingProduct, as_products
+from unweave.nn.conv_matmul import StridedConvMatmul, TransposedConvMatmul, replace_convs
 from unweave.training import step
 from unweave.training import strategies as engine
-from unweave.training.adam import Adam, adam, clipped, owners
-from unweave.training.checkpoint import Checkpoint, seconds_of
-from unweave.training.loop import Progress, seeded, train
-from unweave.training.strategies import choose
+from unweave.training.adam import Adam, adam, assign_optimizers, clip_gradients
+from unweave.training.callbacks import Progress
+from unweave.training.checkpoint import Checkpoint, read_seconds
+from unweave.training.loop import initialize_network, train
+from unweave.training.strategies import choose_runner
 
 rng = np.random.default_rng(0)
 Z = rng.uniform(-1, 1, (200, 2))
@@ -97,8 +98,8 @@ def test_convolutions_in_a_stack_are_products_and_the_same():
 def test_products_are_convolutions(shape):
     x, z = torch.rand(3, *shape), torch.rand(3, 5)
     for net, inputs in ((conv_encoder(shape, 4), x), (conv_decoder(5, shape), z)):
-        other = as_products(net)
-        assert any(isinstance(m, HalvingProduct | DoublingProduct) for m in other.modules())
+        other = replace_convs(net)
+        assert any(isinstance(m, StridedConvMatmul | TransposedConvMatmul) for m in other.modules())
         torch.testing.assert_close(other(inputs), net(inputs), atol=1e-6, rtol=1e-5)
         for a, b in zip(
             torch.autograd.grad(other(inputs).square().sum(), list(other.parameters())),
@@ -113,23 +114,23 @@ def test_products_are_convolutions(shape):
 def test_products_fit_any_side_and_any_width(a, b, size):
     x = torch.randn(2, a, *size, dtype=torch.float64)
     for layer in (nn.Conv2d(a, b, 4, 2, 1).double(), nn.ConvTranspose2d(a, b, 4, 2, 1).double()):
-        product = as_products(nn.Sequential(layer))
-        assert isinstance(product[0], HalvingProduct | DoublingProduct)
+        product = replace_convs(nn.Sequential(layer))
+        assert isinstance(product[0], StridedConvMatmul | TransposedConvMatmul)
         torch.testing.assert_close(product(x), layer(x))
 
 
 def test_products_keep_to_the_precision_that_a_convolution_has():
     net = nn.Sequential(nn.Conv2d(4, 4, 4, 2, 1), nn.ConvTranspose2d(4, 4, 4, 2, 1))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert as_products(net)(torch.rand(2, 4, 8, 8)).dtype == net(torch.rand(2, 4, 8, 8)).dtype == torch.bfloat16
+        assert replace_convs(net)(torch.rand(2, 4, 8, 8)).dtype == net(torch.rand(2, 4, 8, 8)).dtype == torch.bfloat16
 
 
 def test_a_convolution_that_products_do_not_fit_stays_one():
     wider = nn.ConvTranspose2d(2, 3, 4, 2, 1, output_padding=1)
-    assert type(as_products(nn.Sequential(wider))[0]) is nn.ConvTranspose2d
+    assert type(replace_convs(nn.Sequential(wider))[0]) is nn.ConvTranspose2d
     x = torch.rand(1, 2, 5, 5)
     layer = nn.ConvTranspose2d(2, 3, 4, 2, 1)
-    asked = as_products(nn.Sequential(layer))[0](x, output_size=[11, 11])
+    asked = replace_convs(nn.Sequential(layer))[0](x, output_size=[11, 11])
     torch.testing.assert_close(asked, layer(x, output_size=[11, 11]))
 
 
@@ -154,12 +155,14 @@ def test_strategies_and_devices_that_are_not_there_are_named():
 
 def test_short_runs_are_not_compiled_and_long_ones_are(monkeypatch):
     pack = ready([made("beta-vae")])
-    net = [seeded(pack[0])]
+    net = [initialize_network(pack[0])]
     monkeypatch.setattr(step, "BACKEND", "eager")
-    short = choose(pack, net, DATA, window=1, compiling="auto", strategy="auto")
+    short = choose_runner(pack, net, DATA, window=1, compiling="auto", strategy="auto")
     assert short.name == "loop"
     long = ready([made("beta-vae", steps=10**6, seed=i) for i in range(2)])
-    engine = choose(long, [seeded(m) for m in long], DATA, window=1_000, compiling="auto", strategy="auto")
+    engine = choose_runner(
+        long, [initialize_network(m) for m in long], DATA, window=1_000, compiling="auto", strategy="auto"
+    )
     assert engine.name == "stack, compiled"
 
 
@@ -171,10 +174,12 @@ def test_without_a_compiler_training_goes_on_and_says_so(monkeypatch):
     step._COMPILED.clear()
     pack = ready([made("beta-vae", steps=10**6)])
     with pytest.warns(RuntimeWarning, match="cannot be compiled here .* no compiler was found$"):
-        engine = choose(pack, [seeded(pack[0])], DATA, window=1_000, compiling="auto", strategy="auto")
+        engine = choose_runner(
+            pack, [initialize_network(pack[0])], DATA, window=1_000, compiling="auto", strategy="auto"
+        )
     assert engine.name == "loop"
     with pytest.raises(RuntimeError, match="no compiler"):
-        choose(pack, [seeded(pack[0])], DATA, window=1_000, compiling="always", strategy="auto")
+        choose_runner(pack, [initialize_network(pack[0])], DATA, window=1_000, compiling="always", strategy="auto")
 
 
 # The optimizer --------------------------------------------------------------------------------------------------
@@ -192,7 +197,7 @@ def test_adam_is_that_of_torch_by_prefix():
     ours = {k: p.detach().clone() for k, p in net.named_parameters()}
     m, v = ({k: torch.zeros_like(p) for k, p in ours.items()} for _ in range(2))
     rates = {"": Adam(1e-2), "critic.": Adam(torch.tensor(1e-3), (0.5, 0.9))}
-    owner = owners(ours, rates)
+    owner = assign_optimizers(ours, rates)
     assert set(owner.values()) == {"", "critic."}
     for t in range(1, 6):
         x = torch.randn(4, 3)
@@ -215,15 +220,15 @@ def test_a_stack_has_a_learning_rate_for_every_lane():
 
 def test_clipping_is_by_the_norm_of_all_weights_of_a_lane():
     grads = {"a": torch.tensor([[3.0], [0.3]]), "b": torch.tensor([[4.0], [0.4]])}
-    short = clipped(grads, 1.0, lead=1)
+    short = clip_gradients(grads, 1.0, lead=1)
     torch.testing.assert_close(torch.cat([short["a"], short["b"]], 1), torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
-    alone = clipped({k: g[0] for k, g in grads.items()}, 1.0, lead=0)
+    alone = clip_gradients({k: g[0] for k, g in grads.items()}, 1.0, lead=0)
     torch.testing.assert_close(alone["b"], torch.tensor([0.8]))
 
 
 def test_the_critic_learns_by_its_own_rate():
     (a,) = trained([made("factor-vae", steps=5, critic_lr=0.0)])
-    start = seeded(a)
+    start = initialize_network(a)
     same = [torch.equal(p, q) for p, q in zip(a.net_.critic.parameters(), start.critic.parameters(), strict=True)]
     assert all(same)
     assert not torch.equal(next(a.net_.encoder.parameters()), next(start.encoder.parameters()))
@@ -285,18 +290,18 @@ def test_long_histories_are_means_over_windows():
 
 def test_progress_tells_step_loss_speed_and_time_left():
     seen = []
-    trained([Counting(steps=250)], report=seen.append)
+    trained([Counting(steps=250)], callback=seen.append)
     assert [p.step for p in seen] == [100, 200, 250]
-    assert all(np.isfinite(p.loss) and p.rate > 0 for p in seen)
-    assert {p.how for p in seen} == {"loop"}
-    text = Progress(100, 1_000, 3.14159, 10.0, "stack, compiled").text("beta-vae")
+    assert all(np.isfinite(p.loss) and p.steps_per_second > 0 for p in seen)
+    assert {p.strategy for p in seen} == {"loop"}
+    text = Progress(100, 1_000, {"loss": [3.14159]}, 10.0, "stack, compiled").text("beta-vae")
     assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s (stack, compiled), 1:30 left"
 
 
 def test_slow_steps_are_told_of_before_their_chunk_is_over(monkeypatch):
     seen, fast = [], trained([Counting(steps=120)])[0]
-    monkeypatch.setattr("unweave.training.loop.SILENCE", 0)
-    (slow,) = trained([Counting(steps=120)], report=seen.append)
+    monkeypatch.setattr("unweave.training.loop.SECONDS_BETWEEN_REPORTS", 0)
+    (slow,) = trained([Counting(steps=120)], callback=seen.append)
     assert [p.step for p in seen] == [*range(1, 121)]
     assert slow.history.equals(fast.history)
 
@@ -304,8 +309,8 @@ def test_slow_steps_are_told_of_before_their_chunk_is_over(monkeypatch):
 def test_the_strategy_can_be_chosen_for_all(monkeypatch):
     seen = []
     monkeypatch.setenv("UNWEAVE_STRATEGY", "stack")
-    trained([Counting(steps=20)], report=seen.append)
-    assert seen[-1].how == "stack"
+    trained([Counting(steps=20)], callback=seen.append)
+    assert seen[-1].strategy == "stack"
     monkeypatch.setenv("UNWEAVE_STRATEGY", "pile")
     with pytest.raises(InputError, match="strategy='pile': expected 'auto', 'loop', 'stack' or 'fork'"):
         trained([Counting(steps=20)])
@@ -331,7 +336,7 @@ def test_a_lane_that_is_not_finite_is_named_and_leaves_the_others_alone():
 def test_a_pack_of_failures_stops_early():
     seen = []
     pack = ready([Exploding(steps=10_000, expected=50.0)])
-    (failure,) = train(pack, DATA, report=seen.append)
+    (failure,) = train(pack, DATA, callback=seen.append)
     assert failure.step == 51
     assert len(seen) == 1
 
@@ -374,15 +379,15 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(tmp_path, strategy):
     parts = pack()
     for stop in (200, 300):
         with pytest.raises(StopError):
-            train(parts, DATA, checkpoint=file, every=100, report=stop_at(stop), strategy=strategy, compiling="never")
+            train(parts, DATA, checkpoint=file, every=100, callback=stop_at(stop), strategy=strategy, compiling="never")
     seen = []
-    train(parts, DATA, checkpoint=file, report=seen.append, strategy=strategy, compiling="never")
+    train(parts, DATA, checkpoint=file, callback=seen.append, strategy=strategy, compiling="never")
     assert seen[0].step > 200
     for a, b in zip(whole, parts, strict=True):
         assert torch.equal(weights(a), weights(b))
         assert torch.equal(a.history_, b.history_)
     again = pack()  # the file stays: what was trained can be had once more
-    train(again, DATA, checkpoint=file, report=seen.append, strategy=strategy, compiling="never")
+    train(again, DATA, checkpoint=file, callback=seen.append, strategy=strategy, compiling="never")
     assert torch.equal(weights(again[0]), weights(whole[0]))
 
 
@@ -393,31 +398,31 @@ def test_the_seconds_before_a_stop_count_too(tmp_path):
         time.sleep(1.0 if progress.step == 100 else 0.0)
         stop(progress)
 
-    taken = [seconds_of(file)]
+    taken = [read_seconds(file)]
     for report in (slow, stop_at(400)):
         with pytest.raises(StopError):
-            train(ready([made("beta-vae", steps=500)]), DATA, checkpoint=file, every=100, report=report)
-        taken.append(seconds_of(file))
+            train(ready([made("beta-vae", steps=500)]), DATA, checkpoint=file, every=100, callback=report)
+        taken.append(read_seconds(file))
     assert taken[0] == 0 and 1 <= taken[1] < taken[2]
 
 
 def test_a_slow_pack_is_saved_by_the_clock(tmp_path, monkeypatch):
     file = tmp_path / "slow.checkpoint"
     with pytest.raises(StopError):
-        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=stop_at(200))
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, callback=stop_at(200))
     assert not file.exists(), "five hundred steps are not over"
     monkeypatch.setattr("unweave.training.checkpoint.LONG", 0.0)
     with pytest.raises(StopError):
-        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=stop_at(200))
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, callback=stop_at(200))
     seen = []
-    train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, report=seen.append)
+    train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, callback=seen.append)
     assert seen[0].step == 200, "from the first hundred on"
 
 
 def test_a_checkpoint_of_another_run_or_a_damaged_one_is_not_believed(tmp_path):
     file = tmp_path / "a.checkpoint"
     with pytest.raises(StopError):
-        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, every=100, report=stop_at(200))
+        train(ready([made("beta-vae", steps=300)]), DATA, checkpoint=file, every=100, callback=stop_at(200))
     with pytest.warns(UserWarning, match="another run"):
         trained([made("beta-vae", steps=200)], checkpoint=file)
     (fresh,) = trained([made("beta-vae", steps=300)])
@@ -707,9 +712,9 @@ def test_tied_weights_are_trained_kept_and_saved(tmp_path):
 
 def test_rates_that_miss_their_parameters_are_named():
     with pytest.raises(InputError, match=r"no rate for the parameter 'b\.w'"):
-        owners(["a.w", "b.w"], ["a."])
+        assign_optimizers(["a.w", "b.w"], ["a."])
     with pytest.raises(InputError, match=r"no parameter begins with 'c\.'"):
-        owners(["a.w"], ["", "c."])
+        assign_optimizers(["a.w"], ["", "c."])
 
 
 def test_settings_out_of_range_are_refused():

@@ -28,7 +28,7 @@ from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural, fit_pack
 from unweave.metrics.contract import Metric
 from unweave.metrics.evaluate import score
-from unweave.training.checkpoint import note_of, seconds_of
+from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Failure
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
@@ -90,7 +90,7 @@ def resumable_groups(pack: Sequence[Run], missing: Sequence[Run], parent: Path) 
     """
     known, left, groups = {run.key: run for run in pack}, {run.key: run for run in missing}, []
     for path in sorted(parent.glob(".*.checkpoint")):
-        keys = note_of(path).split()
+        keys = read_note(path).split()
         if not keys or not set(keys) <= set(known):
             continue
         if any(key in left for key in keys):
@@ -126,7 +126,7 @@ def _train(pack: list[Run], places: dict[str, Path], how: RunSettings) -> Errors
         halves = [absent[: len(absent) // 2], absent[len(absent) // 2 :]]
         how.say(f"{title}: more than fits into the memory of the device: one half after the other")
         return {key: error for half in halves if half for key, error in _train(half, places, how).items()}
-    seconds = max(time.perf_counter() - start, seconds_of(checkpoint)) / len(pack)  # with those before a stop
+    seconds = max(time.perf_counter() - start, read_seconds(checkpoint)) / len(pack)  # with those before a stop
     lost = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     able = [run for run in absent if run.key not in lost]
     errors = _score(able, places, how, EvaluationSet(data, draw, seconds), threads=1 if len(pack) > 1 else None)
@@ -286,7 +286,7 @@ def _learn(pack: list[Run], data: FactorData, checkpoint: Path, note: str, title
         pack[0].method.fit(data)
         return [None]
     with bar(title) as report:
-        return fit_pack(methods, data, checkpoint=checkpoint, note=note, report=report)
+        return fit_pack(methods, data, checkpoint=checkpoint, note=note, callback=report)
 
 
 def _finished(run: Run, folder: Path, how: RunSettings) -> FinishedRun:

@@ -27,6 +27,7 @@ from unweave import __version__
 from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
+from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, kebab
 from unweave.utils.source import source_hash
 from unweave.utils.storage import atomic_folder, check_hash, read_json, sha256, to_jsonable, write_json
@@ -128,15 +129,32 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
     # Final ------------------------------------------------------------------------------------------------------
 
-    @final
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from an array (n, d) or (n, ..., h, w), from `FactorData`, or from a `Dataset`.
+    def learn_with_callback(self, data: FactorData, callback: Callback | None) -> None:
+        """Learn and report progress. A method that does not train step by step has none: it only calls `learn`."""
+        self.learn(data)
 
-        y holds labels for the methods that need some; the others ignore it.
+    @final
+    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+        """Learn from data. Nothing is printed.
+
+        Args:
+            X: An array (n, d) or (n, ..., h, w), a `FactorData`, or a `Dataset`.
+            y: Labels, for the methods that need some; the others ignore it.
+            callback: A function that is called with the `Progress` of methods trained by gradient descent.
+
+        Example:
+            >>> from unweave.methods import BetaVAE
+            >>> def log(progress):
+            ...     for term, values in progress.terms.items():  # one value per lane: the model, or its restarts
+            ...         print(progress.step, term, len(values))
+            >>> _ = BetaVAE(latent_dim=2, steps=100, layers=(4,)).fit(np.eye(8), callback=log)
+            100 loss 1
+            100 rec 1
+            100 kl 1
         """
         data = self.to_data(X, y)
         self.validate_settings(data)
-        self.learn(data)
+        self.learn_with_callback(data, callback)
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor):  # as a file gives them back, since products round by layout
                 setattr(self, name, value.contiguous())

@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from unweave.data.core import FactorData
 from unweave.methods._autoencoding import Autoencoding
 from unweave.methods.neural import Lane
-from unweave.nn.batch_norm import BatchNormed
-from unweave.nn.functional import frozen
-from unweave.nn.spectral_norm import spectrally
+from unweave.nn.batch_norm import BatchNormNetwork
+from unweave.nn.functional import apply_frozen
+from unweave.nn.spectral_norm import apply_spectral_norm
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 
@@ -26,12 +26,14 @@ SLACK = 1e-4  # stages begin where they should in spite of rounding
 class GAN(nn.Module):
     """Generator (decoder), the body that discriminator and encoder share, their heads, and the pair classifier."""
 
-    def __init__(self, decoder: BatchNormed, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
+    def __init__(self, decoder: BatchNormNetwork, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
         super().__init__()
-        self.decoder, self.body = decoder, spectrally(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
-        self.real = spectrally(nn.Linear(width, 1))
-        self.q = spectrally(nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes)))
-        self.pairs = nn.Sequential(spectrally(pairs), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
+        self.decoder, self.body = decoder, apply_spectral_norm(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
+        self.real = apply_spectral_norm(nn.Linear(width, 1))
+        self.q = apply_spectral_norm(
+            nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
+        )
+        self.pairs = nn.Sequential(apply_spectral_norm(pairs), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
 
 
 @final
@@ -67,7 +69,7 @@ class InfoGANCR(Autoencoding):
         body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
         pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
         # Without normalization all images of the generator become alike, and the discriminator has won.
-        return GAN(BatchNormed(decoder), body, pairs, width, self.latent_dim)
+        return GAN(BatchNormNetwork(decoder), body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
@@ -85,7 +87,7 @@ class InfoGANCR(Autoencoding):
 
     def after_training(self, data: FactorData) -> None:
         net: Any = self.net_
-        net.decoder.settle(self.sample_noise(USUAL, Generator().manual_seed(self.seed))["c"])
+        net.decoder.freeze_statistics(self.sample_noise(USUAL, Generator().manual_seed(self.seed))["c"])
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         def uniform(*shape: int) -> Tensor:
@@ -104,12 +106,12 @@ class InfoGANCR(Autoencoding):
         codes = c[:, : self.latent_dim]
 
         # The generator: it wants to be taken for real, its codes to be read off, and pairs to tell what they share.
-        h = frozen(net.body, fake)
-        fool = F.softplus(-frozen(net.real, h)).mean()
-        info = 0.5 * (frozen(net.q, h) - codes).square().sum(1).mean()  # -log Q(c | G(c, z))
+        h = apply_frozen(net.body, fake)
+        fool = F.softplus(-apply_frozen(net.real, h)).mean()
+        info = 0.5 * (apply_frozen(net.q, h) - codes).square().sum(1).mean()  # -log Q(c | G(c, z))
         acts = (progress + SLACK >= self.contrast_after).float()
         pair = torch.cat([first, second], 1)
-        contrast = F.cross_entropy(frozen(net.pairs, pair), k)
+        contrast = F.cross_entropy(apply_frozen(net.pairs, pair), k)
 
         # The discriminators: the same three from the other side.
         h = net.body(torch.cat([x, fake.detach()]))

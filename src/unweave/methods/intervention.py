@@ -15,8 +15,8 @@ from unweave.data.supervision import Plan
 from unweave.methods._autoencoding import Autoencoding
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import weighed
-from unweave.nn.functional import frozen, leaking
-from unweave.training.adam import Adam, clipped
+from unweave.nn.functional import apply_frozen, scale_gradient
+from unweave.training.adam import Adam, clip_gradients
 from unweave.utils.errors import InputError
 
 RIDGE = 0.01  # strength of a linear translator's regularization, in mean squares of an image's deviation
@@ -155,7 +155,7 @@ class InterventionAutoencoder(Autoencoding):
         literal = self.adversary == "minimax"
         log_w = net.weight(x_1 if literal else x_1.detach())[:, 0].float()
         w = len(x_1) * torch.softmax(log_w if self.reweigh else 0 * log_w, 0)  # W / N
-        seen = frozen(net.discriminator, x_1)[:, 0]  # log D / (1 - D)
+        seen = apply_frozen(net.discriminator, x_1)[:, 0]  # log D / (1 - D)
         if literal:
             adv = -(w * F.softplus(seen)).mean()
         else:  # the weights still weigh log(1 - D): of -log D they would prefer what does not look real
@@ -174,16 +174,16 @@ class InterventionAutoencoder(Autoencoding):
         """
         a, b = z_r[:1], z_r[1:2]
         still = self.through == "data"
-        decoder = (lambda c: frozen(net.decoder, c.detach())) if still else net.decoder
-        u, v = leaking(self.mean(decoder(exchanged(z, a, b, own))), weight).chunk(2)
+        decoder = (lambda c: apply_frozen(net.decoder, c.detach())) if still else net.decoder
+        u, v = scale_gradient(self.mean(decoder(exchanged(z, a, b, own))), weight).chunk(2)
         first = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in first.items()} if still else first
         for _ in range(self.inner_steps):
-            slope = clipped(grad(self.translation)(theta, net.translator, u, v), STEEPEST, lead=0)
+            slope = clip_gradients(grad(self.translation)(theta, net.translator, u, v), STEEPEST, lead=0)
             theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
         if still:  # to first order, the start moves with the end
             theta = {name: p.detach() + (first[name] - first[name].detach()) for name, p in theta.items()}
-        u, v = leaking(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
+        u, v = scale_gradient(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
         return self.translation(theta, net.translator, u, v)
 
     def difficulty_by_ridge(self, net: Any, z: Tensor, z_r: Tensor, own: Tensor, weight: Tensor) -> Tensor:
@@ -191,8 +191,8 @@ class InterventionAutoencoder(Autoencoding):
         and then the loss asks for images that need none. The entropy of images, which no one can avoid, is left out.
         """
         a, b = z_r[:1], z_r[1:2]
-        u, v = leaking(self.mean(net.decoder(exchanged(z, a, b, own))), weight).chunk(2)
-        u_new, v_new = leaking(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
+        u, v = scale_gradient(self.mean(net.decoder(exchanged(z, a, b, own))), weight).chunk(2)
+        u_new, v_new = scale_gradient(self.mean(net.decoder(exchanged(z_r, a, b, own))), weight).chunk(2)
         told, exact = ridge(u, v, u_new), v_new
         if self.bernoulli():
             told, exact = torch.logit(told, EDGE), torch.logit(exact, EDGE)

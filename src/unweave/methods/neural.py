@@ -17,13 +17,13 @@ import pandas as pd
 import torch
 from torch import Generator, Tensor, nn
 
-from unweave.cli.terminal import bar
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
 from unweave.methods.base import FigureName, Method
 from unweave.training.adam import Adam
-from unweave.training.loop import Failure, Progress, train
-from unweave.training.strategies import precise, rounded
+from unweave.training.callbacks import Callback
+from unweave.training.loop import Failure, train
+from unweave.training.strategies import allow_tf32, matmul_precision
 from unweave.utils.errors import InputError
 from unweave.utils.storage import to_jsonable
 from unweave.utils.validation import normalize_numbers, resolve_device
@@ -131,8 +131,12 @@ class Neural(Method):
 
     @final
     def learn(self, data: FactorData) -> None:
-        with bar(self.name) as report:
-            (failure,) = fit_pack([self], data, report=report)
+        self.learn_with_callback(data, None)
+
+    @final
+    def learn_with_callback(self, data: FactorData, callback: Callback | None) -> None:
+        """Train; the callback gets the progress of every restart as a lane."""
+        (failure,) = fit_pack([self], data, callback=callback)
         if failure is not None:
             raise InputError(failure.text())
 
@@ -213,7 +217,7 @@ class Neural(Method):
         if len(parts) > 1 and torch.cuda.is_available():
             try:
                 net = copy.deepcopy(self.net_).to(device := self.resolve_device(), x.dtype)
-                with rounded(False):
+                with allow_tf32(False):
                     return torch.cat([function(net, part.to(device)).cpu() for part in parts])
             except (RuntimeError, InputError):
                 pass  # a device that is full, or not here, or another process's: a CPU can do it too
@@ -273,15 +277,15 @@ def fit_pack(
     *,
     checkpoint: Path | None = None,
     note: str = "",
-    report: Callable[[Progress], None] = lambda progress: None,
+    callback: Callback | None = None,
 ) -> list[Failure | None]:
     """Train methods together, each from all its starts; for each None or how it failed. See `train`."""
     for method in pack:
         method.validate_settings(data)
     starts = [method.make_restarts() for method in pack]
     lanes = [start for group in starts for start in group]
-    with precise(pack[0]):
-        found = train(lanes, data, checkpoint=checkpoint, note=note, report=report)
+    with matmul_precision(pack[0]):
+        found = train(lanes, data, checkpoint=checkpoint, note=note, callback=callback)
     each = iter(found)
     return [
         method.keep_best_restart(group, [next(each) for _ in group]) for method, group in zip(pack, starts, strict=True)

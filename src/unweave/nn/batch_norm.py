@@ -8,11 +8,11 @@ from torch import Tensor, nn
 TINY = 1e-5  # added to variances
 
 
-class BatchNormed(nn.Module):
+class BatchNormNetwork(nn.Module):
     """A network with batch normalization behind every activation.
 
     Averages that are kept while it learns would make a loss something else than a function of weights and batch. So
-    means and variances are those of the rows at hand, and later those of some usual inputs: `settle`.
+    means and variances are those of the rows at hand, and later those of some usual inputs: `freeze_statistics`.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -23,26 +23,26 @@ class BatchNormed(nn.Module):
             self.layers.append(layer)
             features = getattr(layer, "out_features", getattr(layer, "out_channels", features))
             if isinstance(layer, nn.ReLU | nn.LeakyReLU):
-                self.layers.append(Normalize(features))
+                self.layers.append(BatchNormLayer(features))
 
     def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
         """(n, d) -> (n, ...), by the means and variances of the first rows, or by those it has settled on."""
         for layer in self.layers:
-            x = layer(x, rows) if isinstance(layer, Normalize) else layer(x)
+            x = layer(x, rows) if isinstance(layer, BatchNormLayer) else layer(x)
         return x
 
     @torch.no_grad()
-    def settle(self, x: Tensor) -> None:
+    def freeze_statistics(self, x: Tensor) -> None:
         """Means and variances from now on: those of these rows."""
         for layer in self.layers:
-            if isinstance(layer, Normalize):
+            if isinstance(layer, BatchNormLayer):
                 layer.mean, layer.var = layer.moments(x)
                 x = layer(x, None)
             else:
                 x = layer(x)
 
 
-class Normalize(nn.Module):
+class BatchNormLayer(nn.Module):
     """Mean 0 and variance 1 of every feature, over rows and pixels; then a scale and a shift, learned."""
 
     mean: Tensor

@@ -12,16 +12,16 @@ PLAIN = (nn.Conv2d, nn.ConvTranspose2d)
 CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
-def as_products(net: nn.Module) -> nn.Module:
+def replace_convs(net: nn.Module) -> nn.Module:
     """A copy whose 4 x 4 convolutions of stride 2, both ways, are products; the same parameters by the same names."""
     net = copy.deepcopy(net)
     for module in net.modules():
         if _fits(module):
-            module.__class__ = HalvingProduct if isinstance(module, nn.Conv2d) else DoublingProduct
+            module.__class__ = StridedConvMatmul if isinstance(module, nn.Conv2d) else TransposedConvMatmul
     return net
 
 
-def made_of_products(net: nn.Module) -> bool:
+def has_replaceable_convs(net: nn.Module) -> bool:
     """Whether there is such a convolution in it."""
     return any(_fits(module) for module in net.modules())
 
@@ -40,7 +40,7 @@ def _fits(module: nn.Module) -> bool:
 # Both compute the same; what lies between gather, product and sum is most of the traffic, so the smaller of it decides.
 
 
-class HalvingProduct(nn.Conv2d):
+class StridedConvMatmul(nn.Conv2d):
     """4 x 4, stride 2, padding 1: (n, a, h, w) -> (n, b, h / 2, w / 2)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class HalvingProduct(nn.Conv2d):
         return y.permute(0, 3, 1, 2)
 
 
-class DoublingProduct(nn.ConvTranspose2d):
+class TransposedConvMatmul(nn.ConvTranspose2d):
     """4 x 4, stride 2, padding 1, transposed: (n, a, h, w) -> (n, b, 2 h, 2 w)."""
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:

@@ -40,24 +40,24 @@ def total_correlation(log_q: Tensor, log_weight: Tensor) -> Tensor:
     """KL(q(z) || prod_k q(z_k)), one estimate per sample, (b,); Chen et al. (2018), Eq. 2, the middle term.
 
     log_q (b, b, d) holds log q(z_i,k | x_j); log_weight (b, b) how much x_j counts for z_i, once for the joint and once
-    for every marginal: see `weighted` and `stratified`.
+    for every marginal: see `uniform_log_weights` and `stratified_log_weights`.
     """
     joint = (log_q.sum(-1) + log_weight).logsumexp(1)
     marginals = (log_q + log_weight[..., None]).logsumexp(1).sum(-1)
     return joint - marginals
 
 
-def densities(z: Tensor, q: Normal) -> Tensor:
+def pairwise_log_densities(z: Tensor, q: Normal) -> Tensor:
     """log q(z_i,k | x_j) of every sample under every posterior of the batch, (b, d) -> (b, b, d)."""
     return Normal(q.mean[None], q.logvar[None]).log_prob(z[:, None])
 
 
-def weighted(b: int, n: int, device: torch.device | None = None) -> Tensor:
+def uniform_log_weights(b: int, n: int, device: torch.device | None = None) -> Tensor:
     """Minibatch-weighted sampling, log 1 / (n b) everywhere, (b, b); Chen et al. (2018), App. C.1."""
     return torch.full((b, b), -math.log(n * b), device=device)
 
 
-def stratified(b: int, n: int, device: torch.device | None = None) -> Tensor:
+def stratified_log_weights(b: int, n: int, device: torch.device | None = None) -> Tensor:
     """Minibatch stratified sampling, (b, b); Chen et al. (2018), App. C.2: for b - 1 = m others of n observations,
     the sample's own posterior counts 1/n, one other (n - m) / (n m), the rest 1/m. Rows sum to one.
 
@@ -80,23 +80,23 @@ def covariance(z: Tensor) -> Tensor:
     return centered.T @ centered / len(z)
 
 
-def off_identity(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | float) -> Tensor:
+def covariance_penalty(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | float) -> Tensor:
     """How far a covariance is from the identity; Kumar et al. (2018), Eq. 5: squares of both parts, weighted."""
     squared = (C - torch.eye(len(C), device=C.device, dtype=C.dtype)) ** 2
     on = squared.diagonal().sum()
     return off_diagonal * (squared.sum() - on) + diagonal * on
 
 
-def shuffled(z: Tensor, order: Tensor) -> Tensor:
+def permute_columns(z: Tensor, order: Tensor) -> Tensor:
     """Each column in an order of its own, (b, d) both: as if from the marginals; Kim and Mnih (2018), Alg. 1."""
     return z.gather(0, order)
 
 
-def frozen(net: Any, x: Tensor) -> Tensor:
+def apply_frozen(net: Any, x: Tensor) -> Tensor:
     """What a network says, with no gradient to its own weights."""
     return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))
 
 
-def leaking(x: Tensor, weight: Any) -> Tensor:
+def scale_gradient(x: Tensor, weight: Any) -> Tensor:
     """The same, letting so much of the gradient through; a negative weight turns it round."""
     return weight * x + (1 - weight) * x.detach()

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 ROUNDS = 6  # of power iteration: from the same start each time, so that a layer stays a pure function of its weights
 
 
-def spectrally(net: nn.Module) -> Any:
+def apply_spectral_norm(net: nn.Module) -> Any:
     """The same network, all its linear layers and convolutions normalized."""
     kinds: dict[type, Any] = {nn.Linear: SpectralLinear, nn.Conv2d: SpectralConv}
     every: list[Any] = [module for module in net.modules() if type(module) in kinds]
@@ -27,7 +27,7 @@ class SpectralLinear(nn.Linear):
     start: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, normalized(self.weight, self.start), self.bias)
+        return F.linear(x, divide_by_spectral_norm(self.weight, self.start), self.bias)
 
 
 class SpectralConv(nn.Conv2d):
@@ -36,10 +36,10 @@ class SpectralConv(nn.Conv2d):
     start: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.conv2d(x, normalized(self.weight, self.start), self.bias, self.stride, self.padding)
+        return F.conv2d(x, divide_by_spectral_norm(self.weight, self.start), self.bias, self.stride, self.padding)
 
 
-def normalized(weight: Tensor, start: Tensor) -> Tensor:
+def divide_by_spectral_norm(weight: Tensor, start: Tensor) -> Tensor:
     """W / sigma(W), of which the gradient takes the singular vectors as they are."""
     with torch.autocast(weight.device.type, enabled=False):  # seven bits are too few for an iteration
         W = weight.flatten(1)

@@ -18,17 +18,17 @@ class Adam(NamedTuple):
     """one number, or one per lane"""
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
-    drop: float = 1.0
+    decay_after: float = 1.0
     """share of the steps after which the rate is a tenth"""
 
-    def at(self, progress: Tensor) -> Adam:
+    def at_progress(self, progress: Tensor) -> Adam:
         """With the rate of a moment between 0 and 1."""
-        if self.drop >= 1:
+        if self.decay_after >= 1:
             return self
-        return self._replace(lr=self.lr * torch.where(progress < self.drop, 1.0, 0.1))
+        return self._replace(lr=self.lr * torch.where(progress < self.decay_after, 1.0, 0.1))
 
 
-def owners(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
+def assign_optimizers(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
     """For every parameter the longest prefix that its name has."""
     known = sorted(prefixes, key=len, reverse=True)
     owner = {name: next((prefix for prefix in known if name.startswith(prefix)), None) for name in names}
@@ -65,7 +65,7 @@ def adam(
         torch._foreach_sub_(P, change)
 
 
-def clipped(grads: dict[str, Tensor], most: float, *, lead: int) -> dict[str, Tensor]:
+def clip_gradients(grads: dict[str, Tensor], most: float, *, lead: int) -> dict[str, Tensor]:
     """Gradients whose joint norm, for each lane of the first `lead` axes, is at most `most`."""
     squares = [g.square().reshape(*g.shape[:lead], -1).sum(-1) for g in grads.values()]
     norm = torch.stack(squares).sum(0).sqrt()

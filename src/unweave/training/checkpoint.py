@@ -81,12 +81,12 @@ class Checkpoint:
         return self.at
 
 
-def note_of(path: Path) -> str:
+def read_note(path: Path) -> str:
     """What the writer of a checkpoint wrote onto it; nothing if it cannot be read."""
     return _about(path).get("note", "")
 
 
-def seconds_of(path: Path) -> float:
+def read_seconds(path: Path) -> float:
     """How long it was trained for until a checkpoint was written; 0 where there is none."""
     return float(_about(path).get("seconds", 0)) if path.is_file() else 0.0
 

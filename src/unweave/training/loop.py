@@ -1,8 +1,8 @@
-"""The only training loop: a pack of models with one signature takes its steps together. One is a pack of one.
+"""The training loop: a pack of models with one signature takes its steps together.
 
-Plans and noise are drawn for a chunk of steps at once, from one generator per model, so a run does not depend on the
-pack it sits in. The loss is a pure function of weights and batch; nothing in the loop looks at a number on the host
-until a chunk is over, or on a CPU for some seconds.
+A pack may hold a single model. Plans and noise are sampled for a chunk of steps at once, from one generator per model,
+so a model does not depend on the pack it is trained in. The loss is a pure function of weights and batch. No number is
+read on the host until a chunk is over, or, on a CPU, a few seconds have passed.
 """
 
 from __future__ import annotations
@@ -11,81 +11,40 @@ import hashlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
+from unweave.training.callbacks import Callback, Progress
 from unweave.training.checkpoint import Checkpoint
-from unweave.training.pack import LaneGroup, Trainable
+from unweave.training.pack import Trainable
 from unweave.training.step import prepared_key
-from unweave.training.strategies import StepRunner, choose, rounded
+from unweave.training.strategies import StepRunner, allow_tf32, choose_runner
 from unweave.utils.errors import InputError
 from unweave.utils.source import source_hash
 
-CHUNK = 100  # steps whose plans and noise are drawn at once: part of what a seed means
-SILENCE = 5  # seconds after which somebody who waits wants to hear something
-MOST_ROWS = 1_000  # of history; a longer run keeps means over windows of steps
+CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
+SECONDS_BETWEEN_REPORTS = 5  # while the steps of a chunk are slow
+MAX_HISTORY_ROWS = 1_000  # the history of a longer run holds means over windows of steps
 
 Strategy = Literal["auto", "loop", "stack", "fork"]
 Compile = Literal["auto", "always", "never"]
 
 
-class Progress(NamedTuple):
-    """What there is to say of a run."""
-
-    step: int
-    steps: int
-    loss: float
-    """of the last step, the mean over all models that are still finite"""
-    rate: float
-    """steps per second since the start or the restart"""
-    how: str = ""
-    """the strategy: stack, fork or loop, compiled or not"""
-
-    def text(self, name: str) -> str:
-        """In a line."""
-        left = (self.steps - self.step) / max(self.rate, 1e-9)
-        clock = f"{int(left) // 60}:{int(left) % 60:02}"
-        speed = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.1f}"
-        speed += " steps/s" + (f" ({self.how})" if self.how else "")
-        return f"{name}: step {self.step:,} of {self.steps:,}, loss {self.loss:.4g}, {speed}, {clock} left"
-
-
-class Watch:
-    """Tells how far a run is: after every chunk, and within one whose steps are slow."""
-
-    def __init__(self, engine: StepRunner, begun: int, steps: int, report: Callable[[Progress], None]) -> None:
-        self.engine, self.begun, self.steps, self.report = engine, begun, steps, report
-        self.start = self.told = time.perf_counter()
-
-    def look(self, step: int) -> bool:
-        """Say what there is to say; whether any model is still finite."""
-        loss, alive = _look(self.engine.parts)
-        self.told = time.perf_counter()
-        rate = (step - self.begun) / (self.told - self.start)
-        self.report(Progress(step, self.steps, loss, rate, self.engine.name))
-        return alive
-
-    def glance(self, done: int, more: int) -> None:
-        """The same, if nothing was said for long."""
-        if time.perf_counter() - self.told > SILENCE:
-            self.look(done + more)
-
-
 class Failure(NamedTuple):
-    """A model whose loss stopped being finite; the others of its pack went on."""
+    """A model whose loss stopped being finite; the others of its pack were trained to the end."""
 
     name: str
     step: int
     recipe: dict[str, object]
 
     def text(self) -> str:
-        """In a sentence."""
+        """Return a sentence that names the step and the settings, with advice."""
         recipe = ", ".join(f"{k}={v}" for k, v in self.recipe.items())
         return (
             f"the loss of {self.name} is not finite from step {self.step:,} on ({recipe}): try a smaller lr, or clip=1"
@@ -101,22 +60,94 @@ def train(
     every: int = 500,
     compiling: Compile = "auto",
     strategy: Strategy | None = None,
-    report: Callable[[Progress], None] = lambda progress: None,
+    callback: Callback | None = None,
 ) -> list[Failure | None]:
-    """Fit every method of the pack in place; for each, None or how it failed.
+    """Train every method of the pack in place.
 
-    With `checkpoint`, the state is kept in that file about every so many steps, and at the end; a run that finds its
-    file goes on from there and ends as if it had never stopped. The file, which has the `note`, is yours to remove.
+    Args:
+        pack: Methods that differ only in their seed and in fields annotated `Lane`.
+        data: The data that all of them learn from.
+        checkpoint: File for the state of training. A run that finds its own file resumes and ends as if it had never
+            stopped. The file is not removed at the end.
+        note: Text stored in the checkpoint.
+        every: Steps between two checkpoints; slow runs are saved more often.
+        compiling: Whether to compile the steps; "auto" compiles long runs.
+        strategy: How to take the steps, see `strategies`; by default the variable UNWEAVE_STRATEGY, or "auto".
+        callback: Called with the `Progress`. An exception that it raises stops training and keeps the checkpoint.
 
-    `compiling` and `strategy` are chosen by themselves: see `engine`. The variable UNWEAVE_STRATEGY chooses for all.
+    Returns:
+        For each method None, or how it failed.
     """
+    steps = pack[0].steps
+    data = _prepare_pack(pack, data)
+    nets = [initialize_network(method).to(pack[0].resolve_device()) for method in pack]
+    window = -(-steps // MAX_HISTORY_ROWS)
+    saver = Checkpoint(checkpoint, _describe_run(pack, data), note)
+    chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
+    runner = choose_runner(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=saver.how())
+    done = saver.restore(runner.parts, runner.name)
+    reporter = Reporter(runner, done, steps, callback)
+    while done < steps:
+        count = min(CHUNK, steps - done)
+        runner.run(count, partial(reporter.report_if_due, done))
+        done += count
+        if not reporter.report(done):
+            break  # no model is finite any more
+        saver.keep(runner.parts, done, every, last=done == steps)
+    failures = _store_results(runner, pack, nets, window, done)
+    del runner, reporter  # frees the device's memory for `after_training`
+    _finish_methods(pack, failures, data)
+    return failures
+
+
+class Reporter:
+    """Reports progress after every chunk of steps, and within a chunk whose steps are slow."""
+
+    def __init__(self, runner: StepRunner, first_step: int, steps: int, callback: Callback | None) -> None:
+        self.runner, self.first_step, self.steps, self.callback = runner, first_step, steps, callback
+        self.start = self.last_report = time.perf_counter()
+
+    def report(self, step: int) -> bool:
+        """Pass the progress to the callback; return whether any model is still finite."""
+        values = self.runner.last_values()
+        self.last_report = time.perf_counter()
+        if self.callback is not None:
+            terms = dict(zip(self.runner.terms, values[:, :-1].T.tolist(), strict=True))
+            speed = (step - self.first_step) / (self.last_report - self.start)
+            self.callback(Progress(step, self.steps, terms, speed, self.runner.name))
+        return bool((values[:, -1] == 0).any())
+
+    def report_if_due(self, done: int, more: int) -> None:
+        """Report `more` steps after the `done` ones, if the last report is some seconds old."""
+        if time.perf_counter() - self.last_report > SECONDS_BETWEEN_REPORTS:
+            self.report(done + more)
+
+
+def initialize_network(method: Trainable) -> nn.Module:
+    """Build the network with the weights of its seed, on the CPU so that every device starts with the same ones."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(method.seed)
+        return method.build(method.shape_)
+
+
+def warn_of_failures(failures: Sequence[Failure | None]) -> None:
+    """Warn once for each model that failed."""
+    for failure in failures:
+        if failure is not None:
+            warnings.warn(failure.text(), RuntimeWarning, stacklevel=3)
+
+
+# Before the steps ----------------------------------------------------------------------------------------------------
+
+
+def _prepare_pack(pack: Sequence[Trainable], data: FactorData) -> FactorData:
+    """Check methods and data, let every method prepare itself; return the data on the device of training."""
     first = pack[0]
     if any(method.signature() != first.signature() for method in pack):
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
-    device = torch.device(first.resolve_device())
-    data = data.to(device)
+    data = data.to(torch.device(first.resolve_device()))
     if first.is_cacheable():
-        with rounded(False):  # observations are the same for every precision
+        with allow_tf32(False):  # observations are the same for every precision
             data = data.materialize()
     first.check_data(data)
     for method in pack:
@@ -124,78 +155,48 @@ def train(
         method.prepare(data)
     if any(prepared_key(method) != prepared_key(first) for method in pack):
         raise InputError(f"{first.name}.prepare set different values in a pack, where all share one loss; train alone")
-    nets = [seeded(method).to(device) for method in pack]
-    window = -(-first.steps // MOST_ROWS)
-    chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
-    about = [source_hash(type(first)), prepared_key(first), _glimpse(data, device)]
-    keeper = Checkpoint(checkpoint, [[method.recipe() for method in pack], *about], note)
-    engine = choose(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=keeper.how())
-    parts = engine.parts
-    done = keeper.restore(parts, engine.name)
-    watch = Watch(engine, done, first.steps, report)
-    while done < first.steps:
-        k = min(CHUNK, first.steps - done)
-        engine.run(k, partial(watch.glance, done))
-        done += k
-        if not watch.look(done):
-            break
-        keeper.keep(parts, done, every, last=done == first.steps)
-    failures = _finish(engine, pack, nets, window, done)
-    del engine, parts  # methods may want the room
-    home = data.to("cpu")
-    for method, failure in zip(pack, failures, strict=True):
-        if failure is None:
-            method.after_training(home)
-    return failures
+    return data
 
 
-def seeded(method: Trainable) -> nn.Module:
-    """The network as its seed starts it, made on the CPU so that every device starts alike."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.seed)
-        return method.build(method.shape_)
+def _describe_run(pack: Sequence[Trainable], data: FactorData) -> list[Any]:
+    """Return what identifies a run, by which a checkpoint knows whether it belongs to it."""
+    first = pack[0]
+    rng = Generator(first.resolve_device()).manual_seed(0)
+    x = data.render(data.sample(16, rng))
+    data_hash = hashlib.sha256(x.float().cpu().contiguous().numpy().tobytes()).hexdigest()
+    return [[method.recipe() for method in pack], source_hash(type(first)), prepared_key(first), data_hash]
 
 
-def _glimpse(data: FactorData, device: torch.device) -> str:
-    """A few observations, by which a checkpoint knows its data."""
-    x = data.render(data.sample(16, Generator(device).manual_seed(0)))
-    return hashlib.sha256(x.float().cpu().contiguous().numpy().tobytes()).hexdigest()
+# After the steps -----------------------------------------------------------------------------------------------------
 
 
-def _look(parts: Sequence[LaneGroup]) -> tuple[float, bool]:
-    """The mean loss of the models that are still finite, and whether there are any."""
-    loss = torch.cat([part.state["latest"].reshape(-1) for part in parts])
-    finite = loss.isfinite() & torch.cat([(part.state["failed"] == 0).reshape(-1) for part in parts])
-    return float(loss[finite].mean()) if finite.any() else float("nan"), bool(finite.any())
-
-
-def _finish(
-    engine: StepRunner, pack: Sequence[Trainable], nets: Sequence[nn.Module], window: int, done: int
+def _store_results(
+    runner: StepRunner, pack: Sequence[Trainable], nets: Sequence[nn.Module], window: int, done: int
 ) -> list[Failure | None]:
-    """Hand every method its weights and its history, and say which failed."""
+    """Give every method its trained network and its history; return the failures."""
     failures: list[Failure | None] = []
-    lanes = [lane for part in engine.parts for lane in part.lanes()]
+    lanes = [lane for part in runner.parts for lane in part.lanes()]
     for method, net, state in zip(pack, nets, lanes, strict=True):
         net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
-        method.store_training(net.cpu().eval(), engine.terms, history, f"{engine.name} on {engine.device.type}")
-        step = int(state["failed"])
-        broken = not all(bool(p.isfinite().all()) for p in net.parameters())
-        bad = step or (done if broken else 0)
-        failures.append(Failure(method.name, bad, method.recipe()) if bad else None)
+        method.store_training(net.cpu().eval(), runner.terms, history, f"{runner.name} on {runner.device.type}")
+        is_finite = all(bool(p.isfinite().all()) for p in net.parameters())
+        failed_step = int(state["failed"]) or (0 if is_finite else done)
+        failures.append(Failure(method.name, failed_step, method.recipe()) if failed_step else None)
     return failures
 
 
 def _history(log: Tensor, window: int, steps: int) -> Tensor:
-    """Sums over windows -> (rows, 1 + terms): the last step of each window, and the means over it."""
+    """Turn sums over windows into (rows, 1 + terms): the last step of each window, and the means over it."""
     rows = -(-steps // window)
     last = torch.tensor([min((i + 1) * window, steps) for i in range(rows)], device=log.device)
     count = last.diff(prepend=last.new_zeros(1))
     return torch.cat([last[:, None].to(log), log[:rows] / count[:, None]], 1)
 
 
-def warn_of(failures: Sequence[Failure | None]) -> None:
-    """One warning for each model of a pack that failed."""
-    for failure in failures:
-        if failure is not None:
-            warnings.warn(failure.text(), RuntimeWarning, stacklevel=3)
+def _finish_methods(pack: Sequence[Trainable], failures: Sequence[Failure | None], data: FactorData) -> None:
+    """Let every method that did not fail learn from its trained network, on the CPU."""
+    data = data.to("cpu")
+    for method, failure in zip(pack, failures, strict=True):
+        if failure is None:
+            method.after_training(data)

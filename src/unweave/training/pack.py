@@ -13,7 +13,7 @@ from unweave.data.supervision import Plan
 from unweave.training.adam import Adam
 
 State = dict[str, Any]
-"""params, first, second, buffers, hyper: tensors by name; step, log, latest, failed: tensors"""
+"""params, first, second, buffers, hyper: tensors by name; step, log, terms, failed: tensors"""
 Batch = dict[str, Tensor]
 
 
@@ -138,9 +138,9 @@ def _lane(state: State, i: int) -> State:
     return {k: _lane(v, i) if isinstance(v, dict) else v[i] if v.ndim else v for k, v in state.items()}
 
 
-def cloned(state: State) -> State:
+def clone_state(state: State) -> State:
     """A copy of every tensor."""
-    return {k: cloned(v) if isinstance(v, dict) else v.clone() for k, v in state.items()}
+    return {k: clone_state(v) if isinstance(v, dict) else v.clone() for k, v in state.items()}
 
 
 def copy_into(state: State, source: State) -> None:

@@ -15,8 +15,8 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
 from unweave.data.core import FactorData
-from unweave.nn.conv_matmul import as_products, made_of_products
-from unweave.training.adam import adam, clipped, owners
+from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
+from unweave.training.adam import adam, assign_optimizers, clip_gradients
 from unweave.training.pack import Batch, LaneGroup, State, Trainable
 from unweave.utils.errors import InputError
 
@@ -60,9 +60,9 @@ def evaluate(
 
 def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, traced: bool = False) -> Step:
     """One step of one model, or of a stack: gradients, Adam, history; all in place."""
-    objective = _Objective(as_products(net) if stacked else net)
+    objective = _Objective(replace_convs(net) if stacked else net)
     names = tuple(vars(method))
-    owner = owners(dict(net.named_parameters()), method.optimizers())
+    owner = assign_optimizers(dict(net.named_parameters()), method.optimizers())
 
     def value(params: Batch, *rest: Any) -> tuple[Tensor, dict[str, Tensor]]:
         terms = evaluate(method, objective, names, params, *rest)
@@ -81,19 +81,20 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
     def step(state: State, batch: Batch) -> None:
         count = state["step"].add_(1)  # whole numbers, since a quotient of floats may fall short of the next row
         t = count.float()
-        progress = ((t - 1) / method.steps).expand(state["latest"].shape)
+        progress = ((t - 1) / method.steps).expand(state["failed"].shape)
         batch = batch | {"progress": progress}
         grads, terms = every(state["params"], state["buffers"], state["hyper"], batch)
         if method.clip:
-            grads = clipped(grads, method.clip, lead=int(stacked))
-        rates = {k: rate.at(progress) for k, rate in method.on_lane(state["hyper"], names).optimizers().items()}
+            grads = clip_gradients(grads, method.clip, lead=int(stacked))
+        rates = {
+            k: rate.at_progress(progress) for k, rate in method.on_lane(state["hyper"], names).optimizers().items()
+        }
         adam(state["params"], grads, state["first"], state["second"], t, rates, owner)
         values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
         row = ((count - 1) // window).reshape(1)
         state["log"].index_add_(-2, row, values[..., None, :])
-        loss = terms["loss"].detach()
-        state["latest"].copy_(loss)
-        first_bad = (state["failed"] == 0) & ~loss.isfinite()
+        state["terms"].copy_(values)
+        first_bad = (state["failed"] == 0) & ~terms["loss"].detach().isfinite()
         state["failed"].copy_(torch.where(first_bad, t, state["failed"]))
 
     return step
@@ -110,7 +111,7 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
         step = make_step(method, copy.deepcopy(net), stacked, window, traced=True)
         if len(_COMPILED) == MOST_COMPILED:
             _COMPILED.pop(next(iter(_COMPILED)))
-        options = JOINING if BACKEND == "inductor" and stacked and made_of_products(net) else None
+        options = JOINING if BACKEND == "inductor" and stacked and has_replaceable_convs(net) else None
         _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND, options=options)
     return _COMPILED[key]
 

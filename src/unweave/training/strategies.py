@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unweave.data.core import FactorData
-from unweave.training.pack import LaneGroup, State, Trainable, cloned, copy_into
+from unweave.training.pack import LaneGroup, State, Trainable, clone_state, copy_into
 from unweave.training.step import Step, compiled_step, inspect_loss, make_step, prepared_key
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import device_lost, out_of_memory
@@ -59,6 +59,14 @@ class StepRunner:
             if i + 1 < count:
                 taken(i + 1)
         return None
+
+    def last_values(self) -> Tensor:
+        """Return (lanes, terms + 1) on the CPU: the terms of the last step, and the step that failed, or 0."""
+        rows = [
+            torch.cat([part.state["terms"].reshape(-1, len(self.terms)), part.state["failed"].reshape(-1, 1)], 1)
+            for part in self.parts
+        ]
+        return torch.cat(rows).cpu()
 
     def _replay(self, count: int) -> None:
         """The whole step, rendering included where it can be, was captured once as a CUDA graph."""
@@ -97,7 +105,7 @@ class StepRunner:
 
     def _captured(self) -> Any:
         """One step of all parts, each on a stream of its own."""
-        kept = [cloned(part.state) for part in self.parts]
+        kept = [clone_state(part.state) for part in self.parts]
         stream: Any = torch.cuda.Stream
         streams = [stream() for _ in self.parts]
         warm = stream()
@@ -133,7 +141,7 @@ class StepRunner:
         self.cursor.add_(1)
 
 
-def choose(
+def choose_runner(
     pack: Sequence[Trainable],
     nets: Sequence[nn.Module],
     data: FactorData,
@@ -254,7 +262,8 @@ def _engine(
     for part in parts:
         lead = (len(part.methods),) if stacked else ()
         zeros = partial(torch.zeros, device=part.device)
-        part.state |= {"log": zeros((*lead, rows, len(terms))), "latest": zeros(lead), "failed": zeros(lead)}
+        part.state |= {"log": zeros((*lead, rows, len(terms))), "terms": zeros((*lead, len(terms)))}
+        part.state["failed"] = zeros(lead)
         part.state["step"] = zeros((), dtype=torch.int64)
     if compiled:
         step = compiled_step(pack[0], nets[0], stacked, window, len(parts[0].methods))
@@ -266,7 +275,7 @@ def _engine(
 def _warmed(engine: StepRunner) -> StepRunner:
     """Compiled now, so that a compiler's failure is found before any step is taken."""
     part = engine.parts[0]
-    kept, states = cloned(part.state), [rng.get_state() for rng in part.rngs]
+    kept, states = clone_state(part.state), [rng.get_state() for rng in part.rngs]
     engine.step(part.state, part.batch(part.draw(1), 0))
     copy_into(part.state, kept)
     for rng, state in zip(part.rngs, states, strict=True):
@@ -275,14 +284,14 @@ def _warmed(engine: StepRunner) -> StepRunner:
 
 
 @contextlib.contextmanager
-def precise(method: Trainable) -> Iterator[None]:
+def matmul_precision(method: Trainable) -> Iterator[None]:
     """Whether float32 products on a GPU may be rounded to 19 bits, as a method has it."""
-    with rounded(method.precision != "single"):
+    with allow_tf32(method.precision != "single"):
         yield
 
 
 @contextlib.contextmanager
-def rounded(allowed: bool) -> Iterator[None]:
+def allow_tf32(allowed: bool) -> Iterator[None]:
     """Whether float32 products on a GPU may be rounded to 19 bits."""
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed

@@ -268,8 +268,8 @@ def test_a_rate_of_zero_is_the_papers_and_falls_to_a_tenth_after_five_eighths():
     assert float(vectors.optimizers()[""].lr) == pytest.approx(1e-2) and float(
         images.optimizers()[""].lr
     ) == pytest.approx(3e-4)
-    rate = Adam(torch.tensor(0.5), drop=5 / 8)
-    assert [float(rate.at(torch.tensor(t)).lr) for t in (0.0, 0.62, 0.63)] == pytest.approx([0.5, 0.5, 0.05])
+    rate = Adam(torch.tensor(0.5), decay_after=5 / 8)
+    assert [float(rate.at_progress(torch.tensor(t)).lr) for t in (0.0, 0.62, 0.63)] == pytest.approx([0.5, 0.5, 0.05])
 
 
 def test_a_finite_mixture_is_rendered_once_with_the_same_values():

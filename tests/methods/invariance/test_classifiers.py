@@ -14,7 +14,7 @@ from unweave import InputError
 from unweave.data.arrays import as_data
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, VAEClassifier
 from unweave.methods.invariance.vfae import bounded, discrepancy, waves
-from unweave.nn.functional import leaking
+from unweave.nn.functional import scale_gradient
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,), "latent_dim": 4}
 
@@ -135,8 +135,8 @@ def test_cai_turns_the_gradient_of_its_discriminators_round(told):
     ):
         torch.testing.assert_close(turned, straight, rtol=1e-4, atol=1e-7)
     x = torch.tensor(2.0, requires_grad=True)
-    (slope,) = torch.autograd.grad(leaking(x, -3.0) ** 2, x)
-    assert float(leaking(x, -3.0)) == pytest.approx(2.0) and float(slope) == pytest.approx(-12.0)
+    (slope,) = torch.autograd.grad(scale_gradient(x, -3.0) ** 2, x)
+    assert float(scale_gradient(x, -3.0)) == pytest.approx(2.0) and float(slope) == pytest.approx(-12.0)
 
 
 def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(told):

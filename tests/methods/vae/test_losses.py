@@ -28,13 +28,13 @@ from unweave.methods.vae.ada_vae import averaged
 from unweave.methods.vae.base import posterior
 from unweave.nn.functional import (
     Normal,
+    apply_frozen,
     covariance,
-    densities,
-    frozen,
     kl_to_standard,
-    stratified,
+    pairwise_log_densities,
+    stratified_log_weights,
     total_correlation,
-    weighted,
+    uniform_log_weights,
 )
 
 N, D = 8, 3
@@ -99,12 +99,14 @@ def test_capacity_grows_and_stays():
 # Total correlation ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("estimator", "weights"), [("weighted", weighted), ("stratified", stratified)])
+@pytest.mark.parametrize(
+    ("estimator", "weights"), [("weighted", uniform_log_weights), ("stratified", stratified_log_weights)]
+)
 def test_tc_is_counted_beta_minus_one_times_beside_one_kl(estimator, weights):
     method, net, batch = made(BetaTCVAE, beta=6.0, estimator=estimator)
     assert method.observed_ == 50
     q, z, kl = pieces(method, net, batch)
-    tc = total_correlation(densities(z, q), weights(N, 50)).mean()
+    tc = total_correlation(pairwise_log_densities(z, q), weights(N, 50)).mean()
     terms = method.loss(net, batch)
     torch.testing.assert_close(terms["tc"], tc)
     torch.testing.assert_close(terms["loss"], terms["rec"] + kl + 5 * tc)
@@ -167,7 +169,7 @@ def test_each_player_feels_its_own_loss_alone():
     assert b is None
     assert torch.autograd.grad(terms["tc"], encoder[:1], retain_graph=True)[0].abs().sum() > 0
     assert torch.autograd.grad(terms["critic"], critic[:1])[0].abs().sum() > 0
-    assert not frozen(net.critic, torch.ones(2, D)).requires_grad
+    assert not apply_frozen(net.critic, torch.ones(2, D)).requires_grad
 
 
 def test_the_best_critic_tells_the_total_correlation():

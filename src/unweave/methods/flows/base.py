@@ -120,7 +120,7 @@ class NormalizingFlow(Neural):
     def optimizers(self) -> dict[str, Adam]:
         usual = 3e-4 if self.images(self.shape_) else 1e-2
         lr = torch.as_tensor(self.lr)  # a tensor inside a pack, which cannot be asked whether it is zero
-        return {"": Adam(torch.where(lr > 0, lr, usual), drop=DROP)}
+        return {"": Adam(torch.where(lr > 0, lr, usual), decay_after=DROP)}
 
     # Before training --------------------------------------------------------------------------------------------
 

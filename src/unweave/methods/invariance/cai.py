@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from unweave.methods.base import Method
 from unweave.methods.invariance.base import Informed
 from unweave.methods.neural import Lane
-from unweave.nn.functional import leaking
+from unweave.nn.functional import scale_gradient
 from unweave.nn.mlp import mlp
 
 
@@ -41,7 +41,7 @@ class CAI(Informed):
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         z = net.encoder(batch["x"])
         ce = self.cross_entropy(net, z, batch["u"])
-        seen = leaking(z, -self.strength)
+        seen = scale_gradient(z, -self.strength)
         each = [F.cross_entropy(d(seen), batch["s"][:, i]) for i, d in enumerate(net.discriminators)]
         nuisance = torch.stack(each).mean() if each else torch.zeros_like(ce)
         return {"loss": ce + nuisance, "ce": ce, "nuisance": nuisance}

@@ -9,7 +9,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.methods.invariance.base import Classifying
 from unweave.methods.neural import Lane
-from unweave.nn.functional import leaking
+from unweave.nn.functional import scale_gradient
 from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
 
@@ -68,7 +68,7 @@ class UAI(Classifying):
         ce = self.cross_entropy(net, e, batch["u"])
         noisy = e1 * (batch["drop"] >= self.dropout) / (1 - self.dropout)
         rec = self.reconstruction(x, net.decoder(torch.cat([noisy, e2], 1))).mean()
-        first, second = (net.guess[i](leaking(v, -self.gamma)) for i, v in enumerate((e1, e2)))
+        first, second = (net.guess[i](scale_gradient(v, -self.gamma)) for i, v in enumerate((e1, e2)))
         guess = (first - e2.detach()).square().mean() + (second - e1.detach()).square().mean()
         return {"loss": self.alpha * ce + self.beta * rec + guess, "ce": ce, "rec": rec, "guess": guess}
 

@@ -10,10 +10,16 @@ from torch import Tensor
 from unweave.data.core import FactorData
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import PenalizedVAE, Terms, divergence
-from unweave.nn.functional import Normal, densities, stratified, total_correlation, weighted
+from unweave.nn.functional import (
+    Normal,
+    pairwise_log_densities,
+    stratified_log_weights,
+    total_correlation,
+    uniform_log_weights,
+)
 from unweave.utils.errors import InputError
 
-ESTIMATORS = {"weighted": weighted, "stratified": stratified}
+ESTIMATORS = {"weighted": uniform_log_weights, "stratified": stratified_log_weights}
 
 
 @final
@@ -42,5 +48,5 @@ class BetaTCVAE(PenalizedVAE):
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
         log_weight = ESTIMATORS[self.estimator](len(z), self.observed_, z.device)
-        tc = total_correlation(densities(z, q), log_weight).mean()
+        tc = total_correlation(pairwise_log_densities(z, q), log_weight).mean()
         return {"kl": (1, divergence(q)), "tc": (self.beta - 1, tc)}

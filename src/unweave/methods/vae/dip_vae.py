@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import PenalizedVAE, Terms, divergence
-from unweave.nn.functional import Normal, covariance, off_identity
+from unweave.nn.functional import Normal, covariance, covariance_penalty
 
 
 @final
@@ -31,5 +31,5 @@ class DIPVAE(PenalizedVAE):
         C = covariance(q.mean)  # (d, d)
         if self.variant == "ii":
             C = C + torch.diag_embed(q.logvar.exp().mean(0))
-        dip = off_identity(C, diagonal=self.diagonal, off_diagonal=self.off_diagonal)
+        dip = covariance_penalty(C, diagonal=self.diagonal, off_diagonal=self.off_diagonal)
         return {"kl": (1, divergence(q)), "dip": (1, dip)}

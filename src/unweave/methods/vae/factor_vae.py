@@ -13,7 +13,7 @@ from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import PenalizedVAE, Terms, divergence, posterior
-from unweave.nn.functional import Normal, frozen, shuffled
+from unweave.nn.functional import Normal, apply_frozen, permute_columns
 from unweave.nn.mlp import mlp
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
@@ -73,7 +73,7 @@ class FactorVAE(PenalizedVAE):
         # D(z) = sigmoid(critic(z)) is the critic's belief that z comes from q(z) and not from its marginals, so that
         # log D / (1 - D) = critic(z) estimates the total correlation.
         z2 = posterior(net, batch["x2"]).sample(batch["eps2"]).detach()
-        z2 = shuffled(z2, batch["shuffle"].argsort(0).repeat_interleave(self.feature_dim, 1))
-        tc = frozen(net.critic, z).mean()
+        z2 = permute_columns(z2, batch["shuffle"].argsort(0).repeat_interleave(self.feature_dim, 1))
+        tc = apply_frozen(net.critic, z).mean()
         belief = 0.5 * (F.softplus(-net.critic(z.detach())).mean() + F.softplus(net.critic(z2)).mean())
         return {"kl": (1, divergence(q)), "tc": (self.gamma, tc), "critic": (1, belief)}

@@ -1,0 +1,75 @@
+"""Progress reports: every term of every lane, and what happens when a callback stops the run."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tests.helpers import small_method
+from unweave.data.arrays import as_data
+from unweave.methods import GIN, PCA
+from unweave.methods.neural import fit_pack
+from unweave.training.callbacks import Progress
+
+X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+DATA = as_data(X)
+
+
+def test_a_callback_gets_every_term_of_every_lane():
+    reports: list[Progress] = []
+    pack = [small_method("factor-vae", steps=250, seed=i, gamma=1.0 + i) for i in range(3)]
+    assert fit_pack(pack, DATA, callback=reports.append) == [None] * 3
+    assert [report.step for report in reports] == [100, 200, 250]
+    for report in reports:
+        assert list(report.terms) == pack[0].terms_
+        rows = [method.history[method.history["step"] == report.step].iloc[0] for method in pack]
+        for term, values in report.terms.items():
+            assert all(type(value) is float for value in values)
+            assert values == pytest.approx([row[term] for row in rows], rel=1e-6)
+        assert report.loss == pytest.approx(np.mean(report.terms["loss"]))
+
+
+def test_fit_passes_the_callback_through_and_prints_nothing(capsys):
+    reports: list[Progress] = []
+    small_method("beta-vae").fit(X, callback=reports.append)
+    steps = Pipeline([("scale", StandardScaler()), ("method", small_method("beta-vae"))])
+    steps.fit(X, method__callback=reports.append)
+    small_method("beta-vae").fit_transform(X, callback=reports.append)
+    assert [(report.step, report.steps) for report in reports] == [(30, 30)] * 3
+    assert capsys.readouterr() == ("", "")
+
+
+def test_every_restart_is_a_lane():
+    reports: list[Progress] = []
+    GIN(steps=3, restarts=4, blocks=1, width=4).fit(X, np.arange(60) % 2, callback=reports.append)
+    assert {len(values) for values in reports[0].terms.values()} == {4}
+
+
+def test_a_method_without_steps_never_calls_the_callback():
+    reports: list[Progress] = []
+    PCA(latent_dim=2).fit(X, callback=reports.append)
+    assert reports == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_exception_in_a_callback_leaves_a_checkpoint_to_resume_from(tmp_path, error):
+    def stop(progress):
+        if progress.step == 600:
+            raise error
+
+    path, whole, stopped = tmp_path / "run.checkpoint", *(small_method("beta-vae", steps=700) for _ in range(2))
+    fit_pack([whole], DATA)
+    with pytest.raises(error):
+        fit_pack([stopped], DATA, checkpoint=path, callback=stop)
+    reports: list[Progress] = []
+    fit_pack([stopped], DATA, checkpoint=path, callback=reports.append)
+    assert [report.step for report in reports] == [600, 700]
+    assert torch.equal(stopped.history_, whole.history_)
+
+
+def test_the_loss_of_a_report_leaves_out_lanes_that_are_not_finite():
+    progress = Progress(10, 20, {"loss": [1.0, float("nan"), 3.0, float("inf")]}, 1.0, "loop")
+    assert progress.loss == 2.0
+    assert np.isnan(progress._replace(terms={"loss": [float("nan")]}).loss)
+    assert progress.text("beta-vae") == "beta-vae: step 10 of 20, loss 2, 1.0 steps/s (loop), 0:10 left"
