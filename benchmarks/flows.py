@@ -21,7 +21,8 @@ import torch
 from torch import Generator, nn
 
 from unweave.cli.terminal import print_table, print_text
-from unweave.data.core import Factor, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN
 from unweave.training.loop import train

@@ -43,7 +43,8 @@ from torch.nn.utils import parameters_to_vector
 
 from unweave import methods
 from unweave.cli.terminal import print_table, print_text
-from unweave.data.core import Factor, FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor, FactorData
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
 from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.neighbors import find_neighbors

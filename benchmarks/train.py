@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from unweave.data.core import FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import FactorData
 from unweave.datasets import DSprites
 from unweave.methods import DIPVAE, AdaGVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.training.loop import initialize_network

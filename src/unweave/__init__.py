@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from unweave.catalog import load, scorer
     from unweave.cli.progress import progress_bar
     from unweave.data.arrays import as_data, as_pairs
-    from unweave.data.core import Factor, FactorData, Grid, Mixing, Table
+    from unweave.data.containers import Grid, Mixing, Table
+    from unweave.data.core import Factor, FactorData
     from unweave.data.dataset import Dataset
-    from unweave.data.readers.tables import OwnData
+    from unweave.data.own_data import OwnData
     from unweave.datasets.faces import GeneratorManifold
     from unweave.experiments.run import Run, rows
     from unweave.experiments.study import execute, sweep
@@ -39,15 +40,15 @@ _HOME = {  # public name -> the module that defines it
     "Factor": "data.core",
     "FactorData": "data.core",
     "GeneratorManifold": "datasets.faces",
-    "Grid": "data.core",
+    "Grid": "data.containers",
     "InputError": "utils.errors",
     "Lane": "methods.neural",
     "Method": "methods.base",
-    "Mixing": "data.core",
+    "Mixing": "data.containers",
     "Neural": "methods.neural",
-    "OwnData": "data.readers.tables",
+    "OwnData": "data.own_data",
     "Run": "experiments.run",
-    "Table": "data.core",
+    "Table": "data.containers",
     "as_data": "data.arrays",
     "as_pairs": "data.arrays",
     "execute": "experiments.study",

@@ -18,7 +18,7 @@ from unweave import datasets as _datasets
 from unweave import methods as _methods
 from unweave import metrics as _metrics
 from unweave.data.dataset import Dataset
-from unweave.data.readers.tables import OwnData
+from unweave.data.own_data import OwnData
 from unweave.methods.base import Method, read_config
 from unweave.metrics.contract import Metric, Scorer, variants
 from unweave.utils.errors import InputError, kebab, unknown

@@ -19,7 +19,7 @@ from unweave.cli import main as cli
 from unweave.cli import terminal
 from unweave.cli.draw import read_as_trained
 from unweave.cli.fit import write_codes
-from unweave.data.readers.tables import read_codes
+from unweave.data.readers.files import read_codes
 from unweave.datasets import FlatSheet
 from unweave.experiments.study import execute, sweep
 from unweave.experiments.study_file import read_study

@@ -12,7 +12,9 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from unweave import Factor, InputError, as_data
-from unweave.data.readers.tables import OwnData, read_codes, read_factors, read_table
+from unweave.data.own_data import OwnData
+from unweave.data.readers.files import read_codes, read_factors
+from unweave.data.readers.tables import read_table
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import torch
 
 from unweave import Factor, Grid, InputError, Mixing, Table, as_data
 from unweave.data.core import Subset
-from unweave.data.supervision import augmented, correlated, correlated_split, labeled, pairs, single
+from unweave.data.splits import correlated, correlated_split
+from unweave.data.supervision import augmented, labeled, pairs, single
 from unweave.datasets import GaussianMixture
 
 SIZES = (3, 4, 5)

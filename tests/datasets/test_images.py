@@ -19,7 +19,8 @@ from scipy.io import savemat
 from unweave import GeneratorManifold, InputError, as_data
 from unweave.data.augment import COMBINATIONS, affine, draw_affine, warp
 from unweave.data.downloads import MissingData, PublishedFile
-from unweave.data.supervision import correlated_split, held_out, pairs, transformed
+from unweave.data.splits import correlated_split, held_out
+from unweave.data.supervision import pairs, transformed
 from unweave.datasets import (
     EMNIST,
     MNIST,

@@ -19,7 +19,7 @@ import torch
 import unweave.experiments.runner
 from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.data.downloads import MissingData
-from unweave.data.readers.tables import OwnData
+from unweave.data.own_data import OwnData
 from unweave.datasets import MNIST, GaussianMixture, SquaresXY
 from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import find_runs, read_run

@@ -14,7 +14,7 @@ from torch.func import functional_call
 
 from unweave import InputError, Method
 from unweave.data.arrays import as_data
-from unweave.data.core import Table
+from unweave.data.containers import Table
 from unweave.data.downloads import MissingData
 from unweave.datasets import Resampled, SquaresXY
 from unweave.experiments.run import Run, read_run

@@ -11,7 +11,7 @@ import pytest
 
 from unweave import InputError, Run, catalog, write_report
 from unweave.cli.study import study
-from unweave.data.readers.tables import OwnData
+from unweave.data.own_data import OwnData
 from unweave.datasets import GaussianMixture, SquaresXY
 from unweave.experiments.grouping import best_value, primary_score
 from unweave.experiments.run import find_runs, read_run

@@ -70,7 +70,7 @@ def draw(args: list[str]) -> None:
 
 def read_as_trained(data: Any, folder: Path) -> Any:
     """Return the user's own file with the columns and factors that the run used; other data unchanged."""
-    from unweave.data.readers.tables import OwnData
+    from unweave.data.own_data import OwnData
     from unweave.utils.storage import read_json
 
     if not isinstance(data, OwnData) or not (folder / "run.json").is_file():

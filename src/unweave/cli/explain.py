@@ -56,7 +56,7 @@ def explain(args: list[str]) -> None:
 
 def read_pair(path: Path, factors_path: Path | None) -> tuple[Any, Any, list[str]]:
     """Return factors (n, k), codes (n, d) and the names of the factors, from files or a run folder."""
-    from unweave.data.readers.tables import read_codes
+    from unweave.data.readers.files import read_codes
     from unweave.experiments.run import read_run
 
     run = read_run(path) if is_run(path) else None
@@ -73,7 +73,7 @@ def read_pair(path: Path, factors_path: Path | None) -> tuple[Any, Any, list[str
 def read_factor_data(path: Path) -> Any:
     """Return a file of factors as data without observations: values `c`, names and kinds."""
     from unweave.data.arrays import as_data
-    from unweave.data.readers.tables import read_factors
+    from unweave.data.readers.files import read_factors
 
     table = read_factors(path)
     return as_data(table.iloc[:, :0].assign(rows=0), table)

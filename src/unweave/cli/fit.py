@@ -32,7 +32,7 @@ def fit(args: list[str]) -> None:
     if len(names) < 2:
         raise InputError(f"name the method and the data first: unweave fit METHOD DATA {' '.join(args)}")
     from unweave import catalog
-    from unweave.data.readers.tables import OwnData
+    from unweave.data.own_data import OwnData
 
     method, data = catalog.find(catalog.methods, names[0]), catalog.find_dataset(names[1])
     default_data = data(path=Path(names[1])) if data is OwnData else data()
@@ -67,7 +67,7 @@ def fit_options(method: type, data: type) -> Any:
 
 def _fit(options: Any) -> None:
     from unweave import catalog
-    from unweave.data.readers.tables import OwnData
+    from unweave.data.own_data import OwnData
     from unweave.experiments.run import Run
     from unweave.experiments.runner import execute_run
 
@@ -96,7 +96,7 @@ def _fit(options: Any) -> None:
 def _print_help(names: list[str]) -> None:
     """Print the help of `unweave fit`, or of one method."""
     from unweave import catalog
-    from unweave.data.readers.tables import ALL
+    from unweave.data.readers.files import SUPPORTED_FORMATS
 
     if names:
         method = catalog.find(catalog.methods, names[0])
@@ -106,7 +106,7 @@ def _print_help(names: list[str]) -> None:
     print_text("METHOD is one of these, or your own class as mine.py:MyMethod:")
     for name, method in catalog.methods().items():
         print_text(f"  {name:22}{docstring_summary(method)}")
-    print_text(f"\nDATA is one of these, or the path of your own data ({ALL}), or mine.py:MyData:")
+    print_text(f"\nDATA is one of these, or the path of your own data ({SUPPORTED_FORMATS}), or mine.py:MyData:")
     for name, dataset in catalog.datasets().items():
         print_text(f"  {name:22}{docstring_summary(dataset)}")
     print_text("\n`unweave fit METHOD DATA --help` lists the options of both.")
@@ -125,11 +125,11 @@ def write_codes(path: Path, codes: np.ndarray, names: list[str] | None = None) -
     """Write codes (n, d) as .csv, .parquet or .npy. Tables of image folders name the file of each row."""
     import pandas as pd
 
-    from unweave.data.readers.tables import FILE
+    from unweave.data.readers.files import FILE_COLUMN
 
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     if names is not None and path.suffix.lower() != ".npy":
-        table.insert(0, FILE, names)
+        table.insert(0, FILE_COLUMN, names)
     WRITERS[path.suffix.lower()](table, path)
 
 

@@ -118,7 +118,7 @@ def score_run(options: Score, metrics: dict[str, Metric], notify: Notify) -> Sco
 
 def score_files(options: Score, metrics: dict[str, Metric], notify: Notify) -> ScoreRows:
     """Return every score that the files allow."""
-    from unweave.data.readers.tables import read_codes
+    from unweave.data.readers.files import read_codes
 
     needs_nothing = bool(options.metrics) and all(metric.facts.truth == "nothing" for metric in metrics.values())
     if options.factors is None and options.inputs is None and not needs_nothing:
@@ -172,12 +172,12 @@ def read_reference(options: Score, codes: Any) -> Any:
     """Return what the codes are compared with, from --factors and --inputs; raise InputError if the rows differ."""
     import torch
 
-    from unweave.data.readers.tables import read
+    from unweave.data.readers.files import read_data
     from unweave.metrics.contract import validate_pair
     from unweave.metrics.evaluate import MetricInputs
 
     data = None if options.factors is None else read_factor_data(options.factors)
-    inputs = None if options.inputs is None else read(options.inputs)[0]
+    inputs = None if options.inputs is None else read_data(options.inputs)[0]
     if data is not None:
         validate_pair(data.c, codes)
     if inputs is not None:

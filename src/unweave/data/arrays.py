@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unweave.data.core import Factor, FactorData, Kind, Paired, Table
+from unweave.data.containers import Paired, Table
+from unweave.data.core import Factor, FactorData, Kind
 from unweave.utils.errors import InputError
 from unweave.utils.validation import as_array, as_classes, check_finite
 

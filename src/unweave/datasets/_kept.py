@@ -12,7 +12,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 import torch
 
-from unweave.data.core import Factor, FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import cache_folder
 from unweave.utils.errors import InputError

@@ -11,7 +11,8 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.augment import affine, warp
-from unweave.data.core import Factor, FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.datasets.digits import MNIST

@@ -11,7 +11,8 @@ from typing import ClassVar, Literal, final
 import numpy as np
 import torch
 
-from unweave.data.core import Factor, FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError, plural

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from unweave.data.core import Factor, FactorData, Mixing, Table
+from unweave.data.containers import Mixing, Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.data.readers.tables import decode_image
+from unweave.data.readers.images import decode_image
 from unweave.datasets._kept import KeptImages, Notify
 from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
 from unweave.utils.errors import InputError

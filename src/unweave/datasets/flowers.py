@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from scipy.io import loadmat
 
-from unweave.data.core import Factor, FactorData, Table
+from unweave.data.containers import Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.data.readers.tables import decode_image
+from unweave.data.readers.images import decode_image
 from unweave.utils.errors import InputError
 
 ADDRESS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102"

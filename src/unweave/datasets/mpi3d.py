@@ -7,10 +7,11 @@ from typing import Literal, final
 import numpy as np
 import torch
 
-from unweave.data.core import Factor, FactorData, Grid
+from unweave.data.containers import Grid
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.data.readers.tables import load_array
+from unweave.data.readers.arrays import load_array
 from unweave.utils.errors import InputError
 
 ADDRESS = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"

@@ -8,7 +8,7 @@ from typing import Literal, final
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.data.supervision import correlated_split
+from unweave.data.splits import correlated_split
 from unweave.datasets.colored import ColoredMNIST
 from unweave.datasets.dsprites import DSprites
 from unweave.datasets.shapes3d import Shapes3D

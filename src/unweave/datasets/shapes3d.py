@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.core import Factor, FactorData, Factorial, Grid
+from unweave.data.containers import Factorial, Grid
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.data.readers.tables import load_array
+from unweave.data.readers.arrays import load_array
 from unweave.utils.errors import InputError
 
 FACTORS = (

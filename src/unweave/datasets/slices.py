@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from unweave.data.core import Factor, FactorData, Factorial, Table
+from unweave.data.containers import Factorial, Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.datasets.dsprites import DSprites
 from unweave.datasets.shapes3d import Shapes3D

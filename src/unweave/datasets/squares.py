@@ -8,7 +8,8 @@ from typing import final
 import torch
 from torch import Generator, Tensor
 
-from unweave.data.core import Factor, FactorData, Mixing
+from unweave.data.containers import Mixing
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.utils.errors import InputError
 

@@ -14,7 +14,8 @@ import torch
 from scipy.io import loadmat
 from torch.nn import functional as F
 
-from unweave.data.core import Factor, FactorData, Grid, Table
+from unweave.data.containers import Grid, Table
+from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError

@@ -7,7 +7,8 @@ from typing import Literal, final
 
 import torch
 
-from unweave.data.core import FactorData, Factorial, Subset
+from unweave.data.containers import Factorial
+from unweave.data.core import FactorData, Subset
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.datasets.colored import ColoredMNIST, RotationColoredMNIST

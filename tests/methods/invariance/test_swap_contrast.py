@@ -14,8 +14,10 @@ from torch.nn import functional as F
 import unweave
 from unweave import InputError
 from unweave.data.arrays import as_data, as_pairs
-from unweave.data.core import Factor, Table
-from unweave.data.supervision import held_out, pairs
+from unweave.data.containers import Table
+from unweave.data.core import Factor
+from unweave.data.splits import held_out
+from unweave.data.supervision import pairs
 from unweave.datasets.colored import Painted
 from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.invariance import swap_contrast

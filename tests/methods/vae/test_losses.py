@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from unweave import InputError
 from unweave.data.arrays import as_data
-from unweave.data.core import Factor, Grid, Table
+from unweave.data.containers import Grid, Table
+from unweave.data.core import Factor
 from unweave.methods import (
     DIPVAE,
     IRMAE,
@@ -132,7 +133,7 @@ def test_a_batch_larger_than_the_data_has_no_strata():
 
 
 def test_endless_data_count_as_many_as_will_be_seen():
-    from unweave.data.core import Mixing
+    from unweave.data.containers import Mixing
 
     data = Mixing([Factor("a")], (1,), lambda n, rng: torch.rand(n, 1, generator=rng), lambda z: z)
     method, _, _ = made(BetaTCVAE, data, steps=10)

@@ -21,7 +21,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from unweave.cli.terminal import launch, print_table, print_text
-from unweave.data.core import Table
+from unweave.data.containers import Table
 from unweave.datasets import Flowers102
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import FactorVAE, InterventionAutoencoder

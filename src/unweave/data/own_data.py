@@ -1,0 +1,98 @@
+"""The dataset of a user's own files: a table, an array, or a folder of images."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from unweave.data.arrays import as_data
+from unweave.data.core import FactorData
+from unweave.data.dataset import Dataset
+from unweave.data.readers.files import check_exists, read_data
+from unweave.data.readers.images import image_files
+from unweave.utils.errors import InputError, plural
+from unweave.utils.storage import sha256
+from unweave.utils.validation import check_finite
+
+
+class OwnData(Dataset):
+    """Your own rows: a table, an array, or a folder of images (sub-folders are taken as labels)."""
+
+    path: Path
+    """file or folder"""
+    factors: tuple[str, ...] = ()
+    """columns (of a table) or arrays (of an .npz) with known factors: to score by, and to learn labels or pairs from"""
+    columns: tuple[str, ...] = ()
+    """columns (of a table) or the array (of an .npz) to learn from; everything that is not a factor unless named"""
+    drop_constant: bool = False
+    """leave out columns that never change, instead of stopping"""
+
+    def title(self) -> str:
+        """The file's or folder's name."""
+        return Path(self.path).name or str(self.path)
+
+    def recipe(self) -> dict[str, Any]:
+        """The content counts, not the place: the same file elsewhere is the same data."""
+        fields = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
+        return {"name": self.title(), "sha256": self.sha256, **fields}
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file, or of all images of the folder with their names."""
+        path = Path(self.path)
+        check_exists(path)
+        return sha256(*image_files(path), below=path) if path.is_dir() else sha256(path)
+
+    def row_names(self) -> list[str] | None:
+        """The files that the rows of a folder come from, below it."""
+        path = Path(self.path)
+        return [p.relative_to(path).as_posix() for p in image_files(path)] if path.is_dir() else None
+
+    def load(self) -> FactorData:
+        """Read and check."""
+        x, truth = read_data(Path(self.path), factors=self.factors, columns=self.columns)
+        if x.shape[1] == 0:
+            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
+        if isinstance(x, pd.DataFrame):
+            _warn_of_counters(self.path, x)
+            names, x = list(x.columns), x.to_numpy(np.float64)
+        else:
+            names = [f"column {i}" for i in range(x.shape[1])]
+        check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
+        if x.ndim == 2:
+            x = self._without_constants(x, names)
+        for name in truth.columns:
+            if truth[name].nunique() < 2:
+                raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
+        return as_data(x, truth if len(truth.columns) else None)
+
+    def _without_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+        constant = (x == x[:1]).all(0)
+        if not constant.any():
+            return x
+        which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
+        which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
+        if constant.all():
+            raise InputError(f"every column of {self.path} is constant ({which}): there is nothing to take apart")
+        if not self.drop_constant:
+            count = int(constant.sum())
+            change, them = ("changes", "it") if count == 1 else ("change", "them")
+            text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
+            raise InputError(f"{text}. Remove {them}, or go on without {them}: --data.drop-constant")
+        return x[:, ~constant]
+
+
+def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
+    """A column that only counts the rows says nothing about them, and distorts all distances."""
+    for name in table.columns:
+        if len(table) > 10 and (np.diff(table[name].to_numpy(np.float64)) == 1).all():
+            warnings.warn(
+                f"column {name!r} of {path} only counts the rows and is learned from like any other; if it is no "
+                "measurement, name the columns to use: --data.columns A B ...",
+                stacklevel=2,
+            )

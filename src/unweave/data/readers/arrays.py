@@ -1,0 +1,74 @@
+"""Read numpy arrays: .npy and .npz, never unpickling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from unweave.utils.errors import InputError, plural, unknown
+
+ARRAY_FORMATS = {".npy", ".npz"}
+
+
+def load_array(path: Path) -> Any:
+    """The contents of an .npy or .npz; never unpickles."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except Exception as error:  # numpy raises ValueError, EOFError, BadZipFile, ... for a damaged file
+        text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
+        raise InputError(
+            f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)"
+        ) from error
+
+
+def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
+    """Array `x` (or the only one, or the one named) to learn from; `factors` (or those named) as known factors."""
+    with load_array(path) as arrays:
+        names = list(arrays.files)
+        for name in (*factors, *columns):
+            if name not in names:
+                raise unknown(f"array in {path.name}", name, names)
+        if len(columns) > 1:
+            raise InputError(f"{path}: learning takes one array, not {plural(len(columns), 'array')}")
+        factors = factors or tuple(name for name in ("factors",) if name in names)
+        rest = [name for name in names if name not in factors and name != "factor_names"]
+        expected = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
+        if expected is None:
+            raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; say --data.columns NAME")
+        x = check_array(path, expected, read_member(path, arrays, expected))
+        parts = {name: read_member(path, arrays, name) for name in factors}
+        given = [str(n) for n in read_member(path, arrays, "factor_names")] if "factor_names" in names else []
+    truth: dict[str, np.ndarray] = {}
+    for name, part in parts.items():
+        if part.shape[:1] != x.shape[:1] or part.ndim > 2:
+            raise InputError(f"array {name!r} of {path} has shape {part.shape}; expected ({len(x)},) or ({len(x)}, k)")
+        if part.ndim == 1:
+            truth[name] = part
+        else:
+            labels = given if name == "factors" and len(given) == part.shape[1] else None
+            truth |= {labels[i] if labels else f"{name}{i + 1}": part[:, i] for i in range(part.shape[1])}
+    return x, pd.DataFrame(truth)
+
+
+def read_member(path: Path, arrays: Any, name: str) -> np.ndarray:
+    """Return one array of an opened .npz, or raise an error that names it."""
+    try:
+        return np.asarray(arrays[name])
+    except Exception as error:
+        text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
+        raise InputError(f"array {name!r} of {path} cannot be read: {text}") from error
+
+
+def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
+    """Numbers, one row per observation."""
+    where = f"array {name!r} of {path}" if name else str(path)
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"{where} holds {x.dtype}, not real numbers")
+    if len(x.shape) > 1 and len(x) == 1:
+        raise InputError(f"{where} has shape {x.shape}: one observation; at least two are needed")
+    if x.ndim < 2 or 0 in x.shape:
+        raise InputError(f"{where} has shape {x.shape}; expected (rows, columns) or (images, ..., height, width)")
+    return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)

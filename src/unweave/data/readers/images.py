@@ -1,0 +1,82 @@
+"""Read images: single files, and folders whose sub-folders are labels."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pandas as pd
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from unweave.utils.errors import InputError
+
+IMAGE_FORMATS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Return the images in a folder and its sub-folders in natural order (2 before 10)."""
+    paths = [path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_FORMATS and path.is_file()]
+    paths = [path for path in paths if not path.name.startswith(".")]
+    if len(paths) == 1:
+        raise InputError(f"{folder} has one image in it; at least two are needed")
+    if not paths and not os.access(folder, os.R_OK | os.X_OK):
+        raise InputError(f"{folder} cannot be looked into: you may not read it")
+    if not paths:
+        raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGE_FORMATS))})")
+    return sorted(paths, key=lambda path: _natural_key(str(path.relative_to(folder))))
+
+
+def _natural_key(name: str) -> list[str | int]:
+    """Return a sort key that orders digits by value; text and digits alternate, so keys are comparable."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
+    """Images as bytes, (n, channels, h, w); gray if all are; sub-folders become the factor `label`."""
+    paths = image_files(folder)
+    first = decode_image(paths[0], str(paths[0]))
+    images = [first]
+    for path in paths[1:]:
+        image = decode_image(path, str(path))
+        if image.shape[1:] != first.shape[1:]:
+            (h, w), (h0, w0) = image.shape[1:], first.shape[1:]
+            raise InputError(
+                f"images of different sizes: {paths[0]} is {w0} x {h0}, {path} is {w} x {h}; bring them to one size"
+            )
+        images.append(image)
+    channels = max(len(image) for image in images)
+    x = np.stack([image if len(image) == channels else np.repeat(image, channels, 0) for image in images])
+    labels = [path.parent.relative_to(folder).as_posix() for path in paths]
+    return x, pd.DataFrame({"label": labels} if len(set(labels)) > 1 else {})
+
+
+def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:
+    """An image as bytes, (1 or 3, h, w); with `crop`, its central square, brought to that many pixels."""
+    try:
+        with Image.open(source) as file:
+            frames = getattr(file, "n_frames", 1)
+            if frames > 1:
+                raise InputError(f"{name} holds {frames} images: save each as a file of its own")
+            image = _eight_bits(file, name)
+    except InputError:
+        raise
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{name} is not a readable image ({error}): remove it or replace it") from error
+    if crop is not None and image.size != (crop, crop):
+        image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
+    pixels = np.asarray(image)
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _eight_bits(image: Image.Image, name: str) -> Image.Image:
+    """Gray or color with 8 bits; pillow by itself would clip deeper images at 255."""
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(image, dtype=np.float64)
+        most = 1.0 if image.mode == "F" else 65535.0
+        if values.min() < 0 or values.max() > most:
+            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; expected 0 to {most:g}")
+        return Image.fromarray((values * (255 / most)).round().astype(np.uint8))
+    return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
