@@ -15,21 +15,29 @@ from unweave.data.core import FactorData
 from unweave.methods.base import Method
 from unweave.utils.errors import InputError
 
-RESTARTS = 5  # of FastICA, from other starts, where it does not converge
+MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until one converges
+MAX_GAUSSIAN_ERRORS = 4  # standard errors of the kurtosis within which a component counts as Gaussian
 
 
 @final
 class PCA(Method):
-    """Principal components: directions of largest variance, uncorrelated but not independent."""
+    """Principal components: directions of largest variance, uncorrelated but not independent.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(100, 5))
+        >>> PCA(latent_dim=2).fit_transform(x).shape
+        (100, 2)
+    """
 
     name = "pca"
     paper = "Pearson (1901)"
 
     samples: int = 10_000
-    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+    """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
 
     def learn(self, data: FactorData) -> None:
-        x = flat(data, self.samples, self.seed)
+        x = collect_rows(data, self.samples, self.seed)
         self.mean_, self.components_ = principal_components(x, self.latent_dim, self.seed)
 
     def encode(self, x: Tensor) -> Tensor:
@@ -41,18 +49,27 @@ class PCA(Method):
 
 @final
 class LinearICA(Method):
-    """Independent components of the principal components (FastICA): recovers factors that were mixed linearly."""
+    """Independent components of the principal components (FastICA): recovers factors that were mixed linearly.
+
+    Example:
+        >>> import numpy as np
+        >>> factors = np.random.default_rng(0).uniform(size=(500, 2))
+        >>> mixed = factors @ np.array([[2.0, 1.0], [1.0, 3.0]])
+        >>> codes = LinearICA(latent_dim=2).fit_transform(mixed)
+        >>> bool(np.abs(np.corrcoef(factors[:, 0], codes.T)[0, 1:]).max() > 0.99)
+        True
+    """
 
     name = "linear-ica"
     paper = "Hyvarinen and Oja (2000)"
 
     samples: int = 10_000
-    """points to draw where the data are a generator or a large grid; your own rows are always all used"""
+    """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
 
     def learn(self, data: FactorData) -> None:
-        x = flat(data, self.samples, self.seed)
+        x = collect_rows(data, self.samples, self.seed)
         self.mean_, components = principal_components(x, self.latent_dim, self.seed)
-        unmixing = independent((x - self.mean_) @ components.T, self.seed)  # (d, d)
+        unmixing = unmix((x - self.mean_) @ components.T, self.seed)  # (d, d)
         self.unmixing_ = unmixing @ components  # (d, features)
         self.mixing_ = torch.linalg.pinv(self.unmixing_)
 
@@ -63,20 +80,16 @@ class LinearICA(Method):
         return z @ self.mixing_.to(z).T + self.mean_.to(z)
 
 
-def flat(data: FactorData, samples: int, seed: int) -> Tensor:
-    """The observations to learn from as rows, (n, features), in double precision."""
+def collect_rows(data: FactorData, samples: int, seed: int) -> Tensor:
+    """Return observations as rows, (n, features), in double precision; at most `samples` of endless data."""
     x = data.collect(samples, Generator().manual_seed(int(seed))).x.flatten(1).double()
     if len(x) > 1 and bool((x == x[:1]).all()):
         raise InputError("every column of the data is constant: there is nothing to take apart")
     return x
 
 
-def principal_components(x: Tensor, d: int, seed: int, *, least: int | None = None) -> tuple[Tensor, Tensor]:
-    """The mean (features,) and the d leading directions (d, features) of centered rows x (n, features).
-
-    With `least`, as many of d as the rank of the data gives, but not fewer than that.
-    """
-    least = least or d
+def principal_components(x: Tensor, d: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return the mean (features,) and the d leading principal directions (d, features) of rows x (n, features)."""
     n, features = x.shape
     if d > min(n - 1, features):
         raise InputError(
@@ -85,24 +98,24 @@ def principal_components(x: Tensor, d: int, seed: int, *, least: int | None = No
         )
     pca = decomposition.PCA(d, random_state=seed).fit(x.numpy())
     rank = int((pca.explained_variance_ > 1e-12 * pca.explained_variance_[0]).sum())
-    if rank < least:
+    if rank < d:
         raise InputError(
-            f"latent_dim={least} is more than the data allow: all their columns are combinations of {rank}; lower it"
+            f"latent_dim={d} is more than the data allow: all their columns are combinations of {rank}; lower it"
         )
-    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_[:rank])
+    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_)
 
 
-def independent(y: Tensor, seed: int) -> Tensor:
-    """The matrix (d, d) that makes centered rows y (n, d) as independent as a linear map can, with unit variance.
+def unmix(y: Tensor, seed: int) -> Tensor:
+    """Return the matrix (d, d) that makes centered rows y (n, d) independent, with unit variance.
 
-    FastICA with G(u) = u^4, which has no spurious optima where all kurtoses differ from zero (Hyvarinen, 1999).
-    Order and signs are free in ICA; the rule here is: least Gaussian first, largest weight positive.
+    FastICA with G(u) = u^4, which has no spurious optima where no kurtosis is zero (Hyvarinen, 1999). Order and signs
+    are free in ICA. Here the least Gaussian component comes first, and the largest weight of each is positive.
     """
-    # One scale for all columns: embeddings come with variance 1/n, where FastICA's tolerance would be met at once.
+    # One scale for all columns: embeddings have variance 1/n, at which FastICA's tolerance would stop its first step.
     scale = y.std().clamp(min=torch.finfo(y.dtype).tiny)
-    for restart in range(RESTARTS):
+    for run in range(MAX_ICA_RUNS):
         ica = decomposition.FastICA(
-            fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed + restart
+            fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed + run
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -119,21 +132,24 @@ def independent(y: Tensor, seed: int) -> Tensor:
 
 
 def excess_kurtosis(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E[u^4] - 3 of columns with mean 0 and variance 1, and its standard error, (n, d) -> (d,), (d,)."""
+    """Return E[u^4] - 3 of standardized columns, and its standard error, (n, d) -> (d,), (d,)."""
     fourth = np.mean(u**4, 0)
-    # One sample's share, mean and variance being estimated too.
+    # The influence function, which accounts for the estimated mean and variance.
     influence = u**4 - 2 * fourth * u**2 - 4 * np.mean(u**3, 0) * u
     return fourth - 3, influence.std(0) / np.sqrt(len(u))
 
 
 def _warn_of_gaussians(kurtosis: np.ndarray, error: np.ndarray, *, converged: bool) -> None:
-    """Two Gaussian directions can be turned into each other and nothing shows it: say so, with the numbers."""
-    if converged and (np.abs(kurtosis) < 4 * error).sum() < 2:
+    """Warn with the kurtosis (d,) and its error (d,) if two components look Gaussian, or FastICA failed.
+
+    Two Gaussian components can be rotated into each other without any effect on their distribution.
+    """
+    if converged and (np.abs(kurtosis) < MAX_GAUSSIAN_ERRORS * error).sum() < 2:
         return
-    found = ", ".join(f"{k:.2f} +- {2 * e:.2f}" for k, e in zip(kurtosis, error, strict=True))
+    listed = ", ".join(f"{k:.2f} +- {2 * e:.2f}" for k, e in zip(kurtosis, error, strict=True))
     warnings.warn(
-        f"ICA {'found no clear axes' if converged else 'did not converge'}: excess kurtosis {found} (0 is Gaussian). "
-        "Factors close to Gaussian cannot be told apart: trust the space that the codes span, not their axes",
+        f"ICA {'found no clear axes' if converged else 'did not converge'}: excess kurtosis {listed} (0 is Gaussian). "
+        "Factors close to Gaussian cannot be separated: trust the space that the codes span, not their axes",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -19,15 +19,21 @@ from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimensi
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
 from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.isometry import closest_pairs, select_columns
-from unweave.methods.spectral.neighbors import _by_distance, _self_first, find_neighbors, label_components
-from unweave.methods.spectral.out_of_sample import AffineMaps, landmarks
-from unweave.methods.spectral.preprocessing import fit_projection, smoothed, unique_rows
-from unweave.methods.spectral.preprocessing import main_directions as image_directions
+from unweave.methods.spectral.landmarks import average_landmarks
+from unweave.methods.spectral.neighbors import (
+    _find_by_all_distances,
+    _move_self_first,
+    find_neighbors,
+    label_components,
+)
+from unweave.methods.spectral.out_of_sample import AffineMaps
+from unweave.methods.spectral.point_cloud import build_cloud
+from unweave.methods.spectral.preprocessing import fit_projection, principal_directions, unique_rows
 from unweave.methods.spectral.tangent import tangent_operator
 from unweave.methods.spectral.tangent_space import (
     gram_matrices,
     gram_schmidt,
-    main_directions,
+    leading_singular_vectors,
     tangent_coordinates,
 )
 from unweave.metrics import mcc
@@ -85,7 +91,7 @@ def test_parts_are_numbered_from_the_largest_on():
 def test_local_directions_are_those_of_a_singular_value_decomposition(k, d):
     x, _ = flat(500, d)
     cloud = torch.from_numpy(x)[torch.from_numpy(find_neighbors(x, k))[:, 1:]]
-    ours = main_directions((cloud - cloud[:, :1]) @ (cloud - cloud[:, :1]).mT, d)
+    ours = leading_singular_vectors((cloud - cloud[:, :1]) @ (cloud - cloud[:, :1]).mT, d)
     exact = torch.linalg.svd(cloud - cloud.mean(1, keepdim=True), full_matrices=False)[0][:, :, :d]
     cosines = torch.linalg.svdvals(ours.mT @ exact)[:, -1]
     assert cosines.quantile(0.02) > 0.999
@@ -121,7 +127,7 @@ def test_the_hessian_operator_is_scikit_learns():
     x, _ = flat(900, 2)
     near = find_neighbors(x, 12)[:, 1:]
     M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(x), near), 12, 2), near)
-    ours = smallest_eigenvectors(M, 2, expected=2)[1]
+    ours = smallest_eigenvectors(M, 2, n_converged=2)[1]
     lle = LocallyLinearEmbedding(n_components=2, n_neighbors=12, method="hessian", eigen_solver="dense", random_state=0)
     assert np.rad2deg(subspace_angles(ours, lle.fit_transform(x))).max() < 1
 
@@ -136,7 +142,7 @@ def test_the_null_space_is_the_exact_one(n, d, k, direct):
     x, _ = flat(n, d)
     near = find_neighbors(x, k)[:, 1:]
     M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(x), near), k, d), near)
-    values, vectors = smallest_eigenvectors(M, d + 2, expected=d, direct=direct)
+    values, vectors = smallest_eigenvectors(M, d + 2, n_converged=d, direct=direct)
     exact_values, exact = eigh(M.toarray(), subset_by_index=(0, d))
     assert np.rad2deg(subspace_angles(vectors[:, :d], exact)).max() < 1
     np.testing.assert_allclose(values[:d], exact_values[1:], rtol=1e-3, atol=1e-12)
@@ -147,7 +153,7 @@ def test_an_exactly_singular_matrix_has_a_null_space_too():
     z = np.random.default_rng(0).uniform(size=(900, 2))
     near = find_neighbors(z, 10)[:, 1:]
     M = hessian_operator(tangent_coordinates(gram_matrices(torch.from_numpy(z), near), 10, 2), near)
-    vectors = smallest_eigenvectors(M, 2, expected=2)[1]
+    vectors = smallest_eigenvectors(M, 2, n_converged=2)[1]
     assert (
         np.rad2deg(subspace_angles(np.column_stack([vectors, np.ones(900)]), np.column_stack([z, np.ones(900)]))).max()
         < 0.1
@@ -159,7 +165,7 @@ def test_a_trivial_vector_of_ones_own_is_projected_out():
     Q = np.linalg.qr(rng.normal(size=(600, 600)))[0]
     values = np.concatenate([[0, 1e-6, 2e-6], np.linspace(0.1, 1, 597)])
     M = csc_matrix((Q * values) @ Q.T)
-    found, vectors = smallest_eigenvectors(M, 2, trivial=Q[:, 0], expected=2)
+    found, vectors = smallest_eigenvectors(M, 2, trivial=Q[:, 0], n_converged=2)
     np.testing.assert_allclose(found, [1e-6, 2e-6], rtol=1e-4)
     assert np.rad2deg(subspace_angles(vectors, Q[:, 1:3])).max() < 0.1
 
@@ -200,8 +206,8 @@ def test_a_folded_blur_is_a_blur():
     """Projecting the blurred image and projecting with blurred directions are the same."""
     x = torch.rand(60, 1, 12, 12, generator=torch.Generator().manual_seed(0))
     view = fit_projection(x.flatten(1), 5, 1.5, (1, 12, 12), torch.Generator().manual_seed(0))
-    blurred = smoothed(x.flatten(1), 1.5, (1, 12, 12)).double()
-    mean, directions = image_directions(blurred, 5, torch.Generator().manual_seed(0))
+    blurred = blur_images(x.flatten(1), 1.5, (1, 12, 12)).double()
+    mean, directions = principal_directions(blurred, 5, torch.Generator().manual_seed(0))
     expected = (blurred - mean) @ directions.T
     assert torch.allclose(view(x), expected, atol=1e-4)
     assert torch.allclose(view(x.double()), expected, atol=1e-5)
@@ -210,7 +216,7 @@ def test_a_folded_blur_is_a_blur():
 def test_random_projections_find_the_main_directions():
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.normal(size=(700, 900)) / np.arange(1, 901) + 3)
-    mean, directions = image_directions(x, 8, torch.Generator().manual_seed(0))
+    mean, directions = principal_directions(x, 8, torch.Generator().manual_seed(0))
     spread = np.linalg.svd((x - x.mean(0)).numpy(), full_matrices=False)[1][:8]
     assert torch.allclose(mean, x.mean(0))
     caught = ((x - mean) @ directions.T).norm(dim=0).numpy()
@@ -234,7 +240,7 @@ def test_landmarks_are_averages_and_less_noisy_than_any_point():
     rng = np.random.default_rng(0)
     z = rng.uniform(size=(20_000, 1))
     x = np.hstack([z, 0.1 * rng.normal(size=(20_000, 3))])
-    places = landmarks(x, 8, rng)
+    places = average_landmarks(x, 8, rng)
     assert places[:, 1:].std() < 0.06 < x[:, 1:].std()
     assert np.ptp(places[:, 0]) > 0.7
 
@@ -305,12 +311,12 @@ def test_a_point_that_is_nobodys_neighbor_is_held_by_its_own_neighborhood():
     x, _ = flat(700, 2)
     far = torch.from_numpy(np.vstack([x, x.mean(0) + 0.6 * np.eye(20)[:3]]))
     method = HessianICA(latent_dim=2, n_neighbors=10)
-    cloud = method._surveyed(far, [], np.random.default_rng(0))
-    held = [np.bincount(near.ravel(), minlength=703) for near in (cloud.near[:, 1:11], cloud.members(10))]
+    cloud = build_cloud(far, np.random.default_rng(0), n_neighbors=(10, 10))
+    held = [np.bincount(near.ravel(), minlength=703) for near in (cloud.neighbors[:, 1:11], cloud.members(10))]
     assert (held[0] == 0).sum() == 3
     assert held[1].min() > 0
     assert method.operator(cloud, 10, 2)[0].diagonal().min() > 1e-6
-    assert hessian_operator(tangent_coordinates(cloud.grams, 10, 2), cloud.near[:, 1:11]).diagonal().min() == 0
+    assert hessian_operator(tangent_coordinates(cloud.grams, 10, 2), cloud.neighbors[:, 1:11]).diagonal().min() == 0
 
 
 def test_averaged_landmarks_turn_more_data_into_less_noise():
@@ -479,7 +485,7 @@ def test_a_coarse_grid_is_said_to_be_one():
 def test_neighbors_by_all_distances_are_those_of_the_tree():
     points = np.random.default_rng(0).normal(size=(500, 3))
     points[7] = points[3]  # a repeat
-    found = _self_first(_by_distance(torch.from_numpy(points), 9).numpy())
+    found = _move_self_first(_find_by_all_distances(torch.from_numpy(points), 9).numpy())
     expected = find_neighbors(points, 8)
     far = [np.linalg.norm(points[near] - points[:, None], axis=2) for near in (found, expected)]
     np.testing.assert_allclose(*far, atol=1e-7)

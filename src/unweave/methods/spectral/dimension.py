@@ -1,4 +1,4 @@
-"""How many dimensions a cloud of points has, by two estimators that fail in different ways."""
+"""Two estimators of the intrinsic dimension of a point cloud, which fail in different ways."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ import torch
 from torch import Tensor
 
 from unweave.data.core import split_rows
-from unweave.methods.spectral.tangent_space import BATCH
+from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
 
-def likelihood_dimension(points: np.ndarray, near: np.ndarray) -> float:
-    """Levina and Bickel (2004), averaged as by MacKay and Ghahramani: right without noise, too large with it."""
-    distance = np.linalg.norm(points[near[:, 1:]] - points[:, None], axis=2)  # (n, k)
+def likelihood_dimension(points: np.ndarray, neighbors: np.ndarray) -> float:
+    """Estimate the dimension by maximum likelihood of neighbor distances (Levina and Bickel, 2004).
+
+    The inverse estimates are averaged over points, as MacKay and Ghahramani (2005) propose. Accurate without noise,
+    too large with it.
+
+    Args:
+        points: The point cloud, (n, D).
+        neighbors: Each point's own index and those of its neighbors by distance, (n, k + 1).
+    """
+    distance = np.linalg.norm(points[neighbors[:, 1:]] - points[:, None], axis=2)  # (n, k)
     distance = np.maximum(distance, 1e-12 * distance.max())
     inverse = np.log(distance[:, -1:] / distance[:, :-1]).mean(1)
     k = distance.shape[1]
     return float((k - 2) / ((k - 1) * max(inverse.mean(), 1e-12)))
 
 
-def gap_dimension(points: Tensor, near: np.ndarray, most: int) -> int:
-    """Where the spectrum of the local clouds falls most steeply: right with noise, too large with curvature."""
-    index = torch.from_numpy(near)
+def gap_dimension(points: Tensor, neighbors: np.ndarray, max_dimension: int) -> int:
+    """Estimate the dimension by the steepest fall in the mean spectrum of local clouds, points (n, D).
+
+    Robust to noise, too large with curvature.
+    """
+    index = torch.from_numpy(neighbors)
     spectra = [
-        torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True)) for rows in split_rows(index, BATCH)
+        torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True))
+        for rows in split_rows(index, BATCH_SIZE)
     ]
     mean = (torch.cat(spectra) ** 2).mean(0)
-    most = min(most, len(mean) - 1)
-    if most < 1:
+    largest = min(max_dimension, len(mean) - 1)
+    if largest < 1:
         return 1
-    return int((mean[:most] / mean[1 : most + 1].clamp(min=1e-12 * float(mean[0]))).argmax()) + 1
+    return int((mean[:largest] / mean[1 : largest + 1].clamp(min=1e-12 * float(mean[0]))).argmax()) + 1

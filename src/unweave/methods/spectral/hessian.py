@@ -1,4 +1,4 @@
-"""HLLE + ICA: disentangling without supervision, where the data are locally isometric to their factors."""
+"""HLLE + ICA: disentanglement without supervision, where the data are locally isometric to their factors."""
 
 from __future__ import annotations
 
@@ -12,43 +12,55 @@ from torch import Tensor
 from unweave.data.core import split_rows
 from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.point_cloud import PointCloud
-from unweave.methods.spectral.tangent_space import BATCH, MANY, assemble_rows, orthonormalize
+from unweave.methods.spectral.tangent_space import BATCH_SIZE, GPU_BATCH_SIZE, assemble_rows, orthonormalize
 
 
 @final
 class HessianICA(SpectralICA):
-    """Hessian eigenmaps, then ICA: finds the factors of a locally isometric manifold up to order and sign.
+    """Hessian eigenmaps, then ICA: recovers the factors of a locally isometric manifold up to order and sign.
 
-    Horan, Richardson and Weiss (2021), Theorem 1. If x = g(z), J(z)'J(z) = I and the factors z are not Gaussian, the
-    null space of the Hessian operator is A z + b, and linear ICA undoes A. New points are placed by the affine map that
-    was fitted around their nearest neighbor.
+    Horan, Richardson and Weiss (2021), Theorem 1. If x = g(z) with J(z)'J(z) = I and the factors z are not Gaussian,
+    the null space of the Hessian operator is A z + b, and linear ICA inverts A. A new point is encoded by the affine map
+    fitted around its nearest neighbor.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).uniform(size=(300, 2))
+        >>> roll = np.stack([np.cos(z[:, 0]), np.sin(z[:, 0]), z[:, 1]], 1)
+        >>> HessianICA(latent_dim=2, n_neighbors=12).fit_transform(roll).shape
+        (300, 2)
     """
 
     name = "hessian-ica"
     paper = "Horan, Richardson and Weiss (2021), When is unsupervised disentanglement possible?"
 
     def operator(self, cloud: PointCloud, k: int, d: int) -> tuple[csc_matrix, np.ndarray]:
-        """The squared Hessian of a function on the points, which vanishes for A z + b."""
+        """Return the squared Hessian of functions on the points, which is zero for A z + b, and the constant vector."""
         return hessian_operator(cloud.tangent_coordinates(k, d), cloud.members(k)), np.ones(len(cloud.points))
 
-    def least_neighbors(self, d: int) -> int:
-        """A constant, d slopes and d(d+1)/2 second derivatives are to be told apart."""
+    def min_neighbors(self, d: int) -> int:
+        """Return the number of coefficients to estimate: a constant, d slopes and d(d+1)/2 second derivatives."""
         return 1 + d + d * (d + 1) // 2
 
 
-def hessian_operator(U: Tensor, near: np.ndarray) -> csc_matrix:
-    """Donoho and Grimes (2003): H with f' H f the squared Hessian of f in tangent coordinates, summed over points.
+def hessian_operator(U: Tensor, neighbors: np.ndarray) -> csc_matrix:
+    """Return H (n, n) such that f'Hf = sum over points of ||Hess f||_F^2 (Donoho and Grimes, 2003).
 
-    Rows of the local estimator are orthogonal to constants and to linear functions of the coordinates U (n, k, d) of
-    the k neighbors near (n, k). The point itself is left out: with it, large neighborhoods go wrong.
+    The rows of each local estimator are orthogonal to constants and to linear functions of the tangent coordinates. The
+    point itself is no member of its neighborhood: with it, large neighborhoods lose factors.
+
+    Args:
+        U: Tangent coordinates of each point's neighbors, (n, k, d).
+        neighbors: Their indices, (n, k).
     """
     d = U.shape[2]
     i, j = torch.triu_indices(d, d)
 
-    def rows(u: Tensor) -> Tensor:
+    def estimator(u: Tensor) -> Tensor:
         u = u.double()
         design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
         return orthonormalize(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
 
-    B = assemble_rows(torch.cat([rows(u) for u in split_rows(U, BATCH if U.device.type == "cpu" else MANY)]), near)
+    batches = split_rows(U, BATCH_SIZE if U.device.type == "cpu" else GPU_BATCH_SIZE)
+    B = assemble_rows(torch.cat([estimator(u) for u in batches]), neighbors)
     return (B.T @ B).tocsc()

@@ -1,4 +1,7 @@
-"""Does a small step in the codes mean the same step in the data? Over pairs of points that are close in the data."""
+"""The local isometry score (Horan, Richardson and Weiss, 2021, Sec. 4), and the choice of eigenvectors by it.
+
+A representation is locally isometric if near points are as far from each other in the codes as in the data.
+"""
 
 from __future__ import annotations
 
@@ -9,43 +12,48 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
-CLOSEST_FRACTION = 0.05  # of all pairs, as in Horan, Richardson and Weiss (2021), Sec. 4
+CLOSEST_FRACTION = 0.05  # of all pairs, as in the paper
 
 
 class Pairs(NamedTuple):
-    """Pairs of points and their distance in the data."""
+    """Pairs of points and their distances in the data."""
 
     i: np.ndarray  # (m,)
     j: np.ndarray  # (m,)
     dx: np.ndarray  # (m,)
 
 
-def closest_pairs(x: np.ndarray, share: float = CLOSEST_FRACTION) -> Pairs:
-    """The closest share of all pairs of rows, (n, D)."""
+def closest_pairs(x: np.ndarray, fraction: float = CLOSEST_FRACTION) -> Pairs:
+    """Return the closest fraction of all pairs of rows x, (n, D)."""
     distance = euclidean_distances(x - x.mean(0))  # by one matrix product; centered, so that little cancels
     upper = ~np.tri(len(x), dtype=bool)
-    each = distance[upper]
-    count = max(1, int(share * len(each)))
-    keep = np.sort(np.argpartition(each, count - 1)[:count])
+    distances = distance[upper]
+    count = max(1, int(fraction * len(distances)))
+    keep = np.sort(np.argpartition(distances, count - 1)[:count])
     i, j = np.divmod(np.flatnonzero(upper)[keep], len(x))
-    return Pairs(i, j, each[keep])
+    return Pairs(i, j, distances[keep])
 
 
 def rescaled_distances(z: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """The distances of pairs in the codes z (n, d), each dimension rescaled so that they fit the data best, (m,)."""
+    """Return the distances of pairs in codes z (n, d), each code rescaled to fit the distances in the data, (m,)."""
     gaps = (z[pairs.i] - z[pairs.j]) ** 2  # (m, d)
     return np.asarray(np.sqrt(gaps @ fit_rescaling(gaps, pairs.dx)))
 
 
 def isometry_score(dz: np.ndarray, dx: np.ndarray) -> float:
-    """The correlation of two lists of distances; 0 where one of them never changes."""
+    """Return the correlation of distances in codes and data, (m,) each; 0 where one of them is constant."""
     if np.ptp(dz) <= 1e-12 * max(dz.max(), 1e-300) or np.ptp(dx) == 0:
-        return 0.0  # codes that say nothing, or a grid on which all neighbors are equally far
+        return 0.0  # constant codes, or a grid on which all neighbors are equally far
     return float(np.corrcoef(dx, dz)[0, 1])
 
 
 def fit_rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
-    """Squared scales w >= 0, (d,), that minimize the mean of (sqrt(sum_k w_k gaps_k) - dx)^2."""
+    """Return squared scales w >= 0, (d,), that minimize the mean of (sqrt(sum_k w_k gaps_k) - dx)^2.
+
+    Args:
+        gaps: Squared differences of each code over pairs, (m, d).
+        dx: Distances in the data, (m,).
+    """
     unit = gaps.mean(0)
     unit[unit == 0] = 1
     gaps = gaps / unit
@@ -58,33 +66,34 @@ def fit_rescaling(gaps: np.ndarray, dx: np.ndarray) -> np.ndarray:
 
     scale = float(dx @ dx) or 1.0
     start = np.sqrt(np.maximum(w0, 1e-6 * max(w0.max(initial=0), 1e-12)))
-    found = minimize(lambda s: tuple(v / scale for v in loss(s)), start, jac=True, method="L-BFGS-B")
-    return np.asarray(found.x**2 / unit)
+    optimum = minimize(lambda s: tuple(v / scale for v in loss(s)), start, jac=True, method="L-BFGS-B")
+    return np.asarray(optimum.x**2 / unit)
 
 
 class ColumnChoice(NamedTuple):
-    """Which columns of an embedding to keep, and how isometric they are up to a linear map."""
+    """The columns of an embedding to keep, and how isometric they are up to a linear map."""
 
     columns: tuple[int, ...]
     score: float
 
 
 def select_columns(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) -> ColumnChoice:
-    """Of the columns y (n, q) the d that keep near distances best up to a linear map; the first d unless clearly less.
+    """Return the d columns of y (n, q) that keep near distances best up to a linear map.
 
-    A long thin manifold fills the null space with functions of one factor before the second appears: then the first d
-    columns have no linear map that keeps distances, and a later column does. Squared distances are fitted by least
-    squares as a quadratic form of the differences, for every choice of columns from one table of products.
+    The first d columns win unless others score higher by more than `margin`. On a long thin manifold, functions of one
+    factor fill the null space before the second factor appears. No linear map of the first d columns then keeps
+    distances, but one of a later column does. Squared distances are fitted by least squares as a quadratic form of the
+    differences, for every choice of columns from one table of products.
     """
     a, b = np.triu_indices(y.shape[1])
-    step = y[pairs.i] - y[pairs.j]  # (m, q)
-    products = step[:, a] * step[:, b]  # (m, q(q+1)/2)
+    difference = y[pairs.i] - y[pairs.j]  # (m, q)
+    products = difference[:, a] * difference[:, b]  # (m, q(q+1)/2)
     gram, target = products.T @ products, products.T @ pairs.dx**2
     best = first = None
     for columns in combinations(range(y.shape[1]), d):
-        mine = np.flatnonzero(np.isin(a, columns) & np.isin(b, columns))
-        form = np.linalg.lstsq(gram[np.ix_(mine, mine)], target[mine], rcond=1e-10)[0]
-        fitted = np.sqrt(np.maximum(products[:, mine] @ form, 0))
+        used = np.flatnonzero(np.isin(a, columns) & np.isin(b, columns))
+        form = np.linalg.lstsq(gram[np.ix_(used, used)], target[used], rcond=1e-10)[0]
+        fitted = np.sqrt(np.maximum(products[:, used] @ form, 0))
         choice = ColumnChoice(columns, isometry_score(fitted, pairs.dx))
         first = first or choice
         best = choice if best is None or choice.score > best.score else best

@@ -1,7 +1,4 @@
-"""Around every point: coordinates of its neighbors in the tangent space, and what a smooth function cannot do there.
-
-Everything is done for batches of points at once.
-"""
+"""Tangent spaces of a point cloud: coordinates of each point's neighbors, for batches of points at once."""
 
 from __future__ import annotations
 
@@ -15,44 +12,45 @@ from torch.nn.functional import normalize
 
 from unweave.data.core import split_rows
 
-BATCH = 2_048  # points at a time: a batch fits into the processor's cache
-MANY = 8 * BATCH  # and so many keep a GPU busy; cuSOLVER refuses to take apart 40,000 small matrices at once
-ROOM = 2**28  # numbers that a batch of neighborhoods may have on a GPU
-ROUNDS = 2  # of subspace iteration with the squared Gram matrix
+BATCH_SIZE = 2_048  # points: a batch fits into the processor's cache
+GPU_BATCH_SIZE = 8 * BATCH_SIZE  # points that keep a GPU busy; cuSOLVER fails on batches of 40,000 small matrices
+MAX_GPU_ELEMENTS = 2**28  # numbers in a batch of neighborhoods on a GPU
+SUBSPACE_ITERATIONS = 2  # with the squared Gram matrix
+EXTRA_DIRECTIONS = 2  # iterated besides those asked for, which speeds up convergence
 
 
-def gram_matrices(points: Tensor, near: np.ndarray) -> Iterator[Tensor]:
-    """Inner products of the differences between each point's neighbors and the first of them, (n, k, k) in batches.
+def gram_matrices(points: Tensor, neighbors: np.ndarray) -> Iterator[Tensor]:
+    """Yield the Gram matrices of each point's neighbors (n, k), relative to the first of them, (batch, k, k).
 
-    Differences are taken in double precision and used in single: distances between neighbors are small.
+    Differences are computed in double precision, because neighbors are close, and multiplied in single precision.
     """
-    many = max(1, min(MANY, ROOM // (near.shape[1] * points.shape[1])))
-    for rows in split_rows(torch.from_numpy(near).to(points.device), BATCH if points.device.type == "cpu" else many):
-        cloud = (points[rows] - points[rows[:, :1]]).float()
-        yield cloud @ cloud.mT
+    gpu_batch = max(1, min(GPU_BATCH_SIZE, MAX_GPU_ELEMENTS // (neighbors.shape[1] * points.shape[1])))
+    batch = BATCH_SIZE if points.device.type == "cpu" else gpu_batch
+    for rows in split_rows(torch.from_numpy(neighbors).to(points.device), batch):
+        local = (points[rows] - points[rows[:, :1]]).float()  # (batch, k, D)
+        yield local @ local.mT
 
 
-def tangent_coordinates(batches: Iterable[Tensor], k: int, d: int) -> Tensor:
-    """Orthonormal coordinates of each point's k neighbors along the d main directions of their cloud, (n, k, d).
+def tangent_coordinates(grams: Iterable[Tensor], k: int, d: int) -> Tensor:
+    """Return orthonormal coordinates of each point's k neighbors along their d principal directions, (n, k, d).
 
-    From the Gram matrices of these neighbors, or of more: those of fewer neighbors are their corners.
+    The Gram matrices may be of more than k neighbors: those of the first k are their leading blocks.
     """
-    return torch.cat([main_directions(gram[:, :k, :k], d) for gram in batches])
+    return torch.cat([leading_singular_vectors(gram[:, :k, :k], d) for gram in grams])
 
 
-def main_directions(gram: Tensor, d: int) -> Tensor:
-    """The d leading left singular vectors of centered clouds, from their Gram matrices, (n, k, k) -> (n, k, d).
+def leading_singular_vectors(gram: Tensor, d: int) -> Tensor:
+    """Return the d leading left singular vectors of centered clouds from Gram matrices, (n, k, k) -> (n, k, d).
 
-    By subspace iteration: only a few directions are expected, and full decompositions of many small matrices are slow.
-    Two spare directions speed it up.
+    By subspace iteration: few directions are needed, and full decompositions of many small matrices are slow.
     """
     gram = gram - gram.mean(1, keepdim=True)
     gram = gram - gram.mean(2, keepdim=True)  # as if the cloud had been centered
     gram = gram / gram.diagonal(dim1=1, dim2=2).sum(1).clamp(min=torch.finfo(gram.dtype).tiny)[:, None, None]
-    width = min(d + 2, gram.shape[1])
+    width = min(d + EXTRA_DIRECTIONS, gram.shape[1])
     start = torch.randn(1, gram.shape[1], width, generator=torch.Generator().manual_seed(0), dtype=gram.dtype)
     Q = orthonormalize(gram @ start.to(gram.device))
-    for _ in range(ROUNDS):
+    for _ in range(SUBSPACE_ITERATIONS):
         Q = orthonormalize(gram @ (gram @ Q))
     small = Q.mT @ (gram @ Q)  # (n, width, width)
     vectors = torch.linalg.eigh((small + small.mT) / 2)[1]
@@ -60,34 +58,34 @@ def main_directions(gram: Tensor, d: int) -> Tensor:
 
 
 def orthonormalize(A: Tensor) -> Tensor:
-    """An orthonormal basis of the columns, each after those before it, (n, k, m) -> (n, k, m).
+    """Return orthonormal bases of the columns, in their order, (n, k, m) -> (n, k, m).
 
-    By Householder's method; on a GPU, whose library does that one matrix at a time, by Gram and Schmidt's.
+    By Householder reflections on a CPU. On a GPU, which would do these one matrix at a time, by Gram-Schmidt.
     """
     return torch.linalg.qr(A)[0] if A.device.type == "cpu" else gram_schmidt(A)
 
 
 def gram_schmidt(A: Tensor) -> Tensor:
-    """The same basis up to signs: from each column those before it are taken away, in double precision.
+    """Return orthonormal bases of the columns by Gram-Schmidt in double precision, (n, k, m) -> (n, k, m).
 
-    Three times: of a column that depends on those before it the first leaves rounding errors, or a nothing that any
-    direction may stand in for, which serve once they are as long as the rest and projected again.
+    Each column is projected three times. If it depends on those before it, the first projection leaves only rounding
+    errors, or zero, where a tiny random direction takes over. Normalized and projected again, these are a valid basis.
     """
     Q = A.to(torch.float64, copy=True)
     k, m = A.shape[1:]
-    any_other = torch.randn(m, 3, k, 1, generator=torch.Generator().manual_seed(0), dtype=Q.dtype).to(A.device)
+    random = torch.randn(m, 3, k, 1, generator=torch.Generator().manual_seed(0), dtype=Q.dtype).to(A.device)
     for j in range(m):
         v, before = Q[:, :, j : j + 1], Q[:, :, :j]
-        for direction in any_other[j]:
+        for direction in random[j]:
             v = normalize(v + 1e-30 * direction, dim=1, eps=0.0)
             v = v - before @ (before.mT @ v)
         Q[:, :, j : j + 1] = normalize(v, dim=1)
     return Q.to(A.dtype)
 
 
-def assemble_rows(rows: Tensor, near: np.ndarray) -> csr_matrix:
-    """Local rows (n, r, k) as a sparse matrix over all points, (n * r, n)."""
+def assemble_rows(rows: Tensor, neighbors: np.ndarray) -> csr_matrix:
+    """Return local rows (n, r, k) over neighbors (n, k) as one sparse matrix over all points, (n * r, n)."""
     n, r, k = rows.shape
-    columns = np.repeat(near[:, None, :], r, 1).ravel().astype(np.int32)
+    columns = np.repeat(neighbors[:, None, :], r, 1).ravel().astype(np.int32)
     starts = np.arange(0, n * r * k + 1, k, dtype=np.int64 if n * r * k > 2**31 else np.int32)
     return csr_matrix((rows.reshape(-1).cpu().numpy(), columns, starts), shape=(n * r, n))

@@ -1,0 +1,129 @@
+"""Automatic choice of the dimension and the neighborhood size, by the local isometry of trial embeddings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension
+from unweave.methods.spectral.neighbors import is_connected, label_components
+from unweave.methods.spectral.point_cloud import Embedding, PointCloud
+from unweave.utils.errors import InputError, plural
+
+MAX_NEIGHBORS = 48  # largest neighborhood that is tried
+N_SIZES = 8  # neighborhood sizes on the grid
+FIRST_SIZE = 3  # place on the grid of the size that is tried first
+MAX_DIMENSION = 8
+DIMENSION_NEIGHBORS = 20  # of the estimators of the dimension
+TIE = 0.01  # isometry below the best by this much counts as equal, and fewer dimensions win
+
+
+@dataclass(frozen=True)
+class EmbeddingSearch:
+    """The search for an embedding of one point cloud over dimensions d and neighborhood sizes k."""
+
+    cloud: PointCloud
+    embed: Callable[[PointCloud, int, int], Embedding]
+    """Embeds the cloud in d dimensions with k neighbors: (cloud, d, k)."""
+    min_neighbors: Callable[[int], int]
+    """Smallest neighborhood that works in d dimensions."""
+    n_neighbors: int | Literal["auto"]
+
+    def choose_dimension(self, latent_dim: int | Literal["auto"]) -> Embedding:
+        """Return a first embedding, in the number of dimensions asked for or in the most isometric one."""
+        if latent_dim != "auto":
+            return self.embed(self.cloud, int(latent_dim), self.first_size(int(latent_dim)))
+        points = self.cloud.points
+        n, features = points.shape
+        allowed = [d for d in range(2, MAX_DIMENSION + 1) if d <= features and n > 2 * self.min_neighbors(d)]
+        largest = max([1, *allowed])
+        near = self.cloud.neighbors[:, : min(DIMENSION_NEIGHBORS, n - 1) + 1]
+        likelihood, gap = likelihood_dimension(points.numpy(), near), gap_dimension(points, near, largest)
+        estimates = (np.floor(likelihood + 0.25), np.ceil(likelihood - 0.25), gap)
+        candidates = sorted({min(max(1, int(d)), largest) for d in estimates})
+        trials = [self.embed(self.cloud, d, self.first_size(d)) for d in candidates]
+        highest = max(trial.choice.score for trial in trials)
+        best = max(trials, key=lambda trial: (trial.choice.score > highest - TIE, -trial.d))
+        votes = {"likelihood": round(likelihood, 2), "gap": gap}
+        votes |= {f"isometry in {trial.d} dimensions": round(trial.choice.score, 3) for trial in trials}
+        return best._replace(votes=votes)
+
+    def choose_neighbors(self, first: Embedding) -> tuple[Embedding, dict[str, float]]:
+        """Return the most isometric embedding over neighborhood sizes, and the score of every size that was tried."""
+        if self.n_neighbors != "auto":
+            return first, {}
+        sizes = self.connected_sizes(first.d)
+        trials = {first.k: first}
+
+        def score(i: int) -> float:
+            k = sizes[i]
+            trials[k] = trials[k] if k in trials else self.embed(self.cloud, first.d, k)
+            return trials[k].choice.score
+
+        # The score has one maximum: try every second size, the largest only if it rises up to there, then both sides.
+        last = len(sizes) - 1
+        best = max(sorted({min(i, last) for i in (1, 3, 5)}), key=score)
+        best = max(best, min(7, last), key=score) if best == min(5, last) else best
+        best = max({max(best - 1, 0), best, min(best + 1, len(sizes) - 1)}, key=score)
+        return trials[sizes[best]], {str(k): round(trials[k].choice.score, 4) for k in sorted(trials)}
+
+    def first_size(self, d: int) -> int:
+        """Return the neighborhood size of a first embedding; its graph is connected."""
+        if self.n_neighbors == "auto":
+            sizes = self.connected_sizes(d)
+            return sizes[min(FIRST_SIZE, len(sizes) - 1)]
+        check_min_neighbors(self.n_neighbors, self.min_neighbors(d), d)
+        if not is_connected(self.cloud.neighbors, self.n_neighbors):
+            raise self._disconnected(self.n_neighbors)
+        return int(self.n_neighbors)
+
+    def connected_sizes(self, d: int) -> list[int]:
+        """Return the neighborhood sizes to try, of those whose graph is connected."""
+        least, most = self.min_neighbors(d), self.cloud.neighbors.shape[1] - 1
+        n = len(self.cloud.neighbors)
+        if most < least:
+            raise InputError(f"n_samples={n} is too few for {plural(d, 'dimension')}: at least {least + 1}")
+        largest = min(most, max(least + 1, n // 4, min(most, 2 * least)))
+        grid = sorted({round(k) for k in np.geomspace(min(least, largest), largest, N_SIZES)})
+        connected = [k for k in grid if is_connected(self.cloud.neighbors, k)]
+        if connected:
+            self._warn_of_clumps(grid, connected[0])
+            return connected
+        while largest < most:  # points in clumps: take whatever size connects them
+            largest = min(most, largest + max(1, largest // 4))
+            if is_connected(self.cloud.neighbors, largest):
+                return [largest]
+        raise self._disconnected(largest)
+
+    def _warn_of_clumps(self, grid: list[int], smallest: int) -> None:
+        """Warn if only large neighborhoods reach some points: these decide k for all others."""
+        usual = grid[min(FIRST_SIZE, len(grid) - 1)]
+        sizes = np.bincount(label_components(self.cloud.neighbors[:, : usual + 1]))
+        if smallest > usual and len(sizes) > 1:
+            warnings.warn(
+                f"the neighbor graph of n_neighbors={usual} falls into {len(sizes)} parts (the second has {sizes[1]} "
+                f"points). Only n_neighbors={smallest} and more connect it, which may be too many. Leave those "
+                "points out, or set on_disconnected='largest'",
+                stacklevel=6,
+            )
+
+    def _disconnected(self, k: int) -> InputError:
+        """Return the error for a graph in several components."""
+        sizes = np.bincount(label_components(self.cloud.neighbors[:, : k + 1])).tolist()
+        shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
+        return InputError(
+            f"the neighbor graph of n_neighbors={k} falls into {len(sizes)} parts (sizes {shown}), and each would "
+            "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
+            "(on_disconnected='largest')"
+        )
+
+
+def check_min_neighbors(n_neighbors: int, least: int, d: int) -> None:
+    """Raise an error if a neighborhood is too small for d dimensions."""
+    if n_neighbors < least:
+        text = f"n_neighbors={n_neighbors} is too few for latent_dim={d}"
+        raise InputError(f"{text}: a neighborhood needs at least {least}")

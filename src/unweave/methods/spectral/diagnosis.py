@@ -1,0 +1,62 @@
+"""The diagnosis of a spectral embedding in sentences: how far its codes can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from unweave.methods.spectral.isometry import Pairs
+from unweave.methods.spectral.point_cloud import Embedding
+from unweave.utils.errors import plural
+
+MIN_POINTS = 50  # below which the isometry of an embedding says nothing
+MIN_DISTANCES = 12  # different near distances, below which points lie on a grid
+MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvectors is uncertain
+HIGH_ISOMETRY, LOW_ISOMETRY = 0.9, 0.7
+
+
+def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
+    """Return the dimension that was chosen, and how the estimators voted."""
+    estimates = [round(votes["likelihood"]), votes["gap"]]
+    certainty = "sure" if estimates == [d, d] else "fairly sure" if d in estimates else "not sure"
+    listed = ", ".join(f"{name} {value}" for name, value in votes.items())
+    return f"The data seem to have {plural(d, 'dimension')} ({certainty}; {listed})."
+
+
+def describe_isometry(score: float, pairs: Pairs, *, blurred: bool, projected: bool) -> list[str]:
+    """Return how well the embedding keeps near distances, and whether that score means anything."""
+    result = "keeps near distances" if score > HIGH_ISOMETRY else "keeps near distances roughly"
+    if score < LOW_ISOMETRY:
+        result = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
+    view = "as the method sees them, " + ("blurred and projected" if blurred else "projected")
+    view = f" of observations {view}" if blurred or projected else ""
+    texts = [f"The embedding {result} (local isometry {score:.3f}{view}; 1 is perfect)."]
+    if len(np.unique(np.round(pairs.dx / pairs.dx.max(), 3))) < MIN_DISTANCES:
+        texts.append("The points lie on a coarse grid, whose near distances take few values: that score says little.")
+    return texts
+
+
+def describe_eigenvectors(embedding: Embedding, eigengap: float) -> list[str]:
+    """Return which eigenvectors were taken where that is not obvious."""
+    if embedding.choice.columns != tuple(range(embedding.d)):
+        chosen = ", ".join(str(c + 1) for c in embedding.choice.columns)
+        return [f"Eigenvectors {chosen} were taken: earlier ones only repeat a factor."]
+    if eigengap < MIN_EIGENGAP:
+        return [f"The eigenvalues have no gap after {embedding.d} ({eigengap:.1f} times): other choices are near."]
+    return []
+
+
+def describe_gaussian_factors(kurtosis: np.ndarray, error: np.ndarray) -> list[str]:
+    """Return the factors that ICA cannot separate, from the excess kurtosis of codes and its error, (d,) each.
+
+    A single Gaussian factor is determined by the others. Two can be rotated into each other.
+    """
+    gaussian = [j for j, (k, e) in enumerate(zip(kurtosis, error, strict=True)) if abs(k) < 4 * e or abs(k) < 0.1]
+    if len(gaussian) < 2:
+        return []
+    return [
+        f"Factor {j + 1} is close to Gaussian (excess kurtosis {kurtosis[j]:.2f} +- {2 * error[j]:.2f}): "
+        "ICA cannot fix its rotation."
+        for j in gaussian
+    ]
