@@ -28,7 +28,7 @@ from unweave.methods.spectral.neighbors import (
 )
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import build_cloud
-from unweave.methods.spectral.preprocessing import fit_projection, principal_directions, unique_rows
+from unweave.methods.spectral.preprocessing import blur_images, fit_projection, principal_directions, unique_rows
 from unweave.methods.spectral.tangent import tangent_operator
 from unweave.methods.spectral.tangent_space import (
     gram_matrices,

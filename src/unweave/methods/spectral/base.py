@@ -77,7 +77,7 @@ class SpectralICA(Method):
     """If the neighbor graph falls into parts: stop, or learn from the largest one."""
 
     device: str = "auto"
-    """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbors and tangent spaces; the rest runs on the CPU."""
+    """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbors and tangent spaces. The rest uses the CPU."""
 
     # The operator -----------------------------------------------------------------------------------------------
 

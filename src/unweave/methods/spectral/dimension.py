@@ -32,11 +32,8 @@ def gap_dimension(points: Tensor, neighbors: np.ndarray, max_dimension: int) -> 
 
     Robust to noise, too large with curvature.
     """
-    index = torch.from_numpy(neighbors)
-    spectra = [
-        torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True))
-        for rows in split_rows(index, BATCH_SIZE)
-    ]
+    batches = split_rows(torch.from_numpy(neighbors), BATCH_SIZE)
+    spectra = [torch.linalg.svdvals(points[rows] - points[rows].mean(1, keepdim=True)) for rows in batches]
     mean = (torch.cat(spectra) ** 2).mean(0)
     largest = min(max_dimension, len(mean) - 1)
     if largest < 1:

@@ -20,8 +20,8 @@ class HessianICA(SpectralICA):
     """Hessian eigenmaps, then ICA: recovers the factors of a locally isometric manifold up to order and sign.
 
     Horan, Richardson and Weiss (2021), Theorem 1. If x = g(z) with J(z)'J(z) = I and the factors z are not Gaussian,
-    the null space of the Hessian operator is A z + b, and linear ICA inverts A. A new point is encoded by the affine map
-    fitted around its nearest neighbor.
+    the null space of the Hessian operator is A z + b, and linear ICA inverts A. New points are encoded by the affine
+    map fitted around their nearest neighbor.
 
     Example:
         >>> import numpy as np

@@ -35,7 +35,7 @@ class AffineMaps:
         center, mean = neighborhoods.mean(1), codes.mean(1)
         centered = neighborhoods - center[:, None]
         U = leading_singular_vectors(centered @ centered.mT, d)  # (n, k, d), orthonormal and centered
-        # centered = U S V' along the tangent directions: the coordinates of x are (x - center) V, and U = centered V / S
+        # centered = U S V' along the tangent directions: coordinates of x are (x - center) V, and U = centered V / S.
         VS = centered.mT @ U  # (n, D, d) = V S
         squared = (VS * VS).sum(1, keepdim=True).clamp(min=torch.finfo(VS.dtype).tiny)
         slope = (VS / squared) @ (U.mT @ (codes - mean[:, None]))  # (n, D, d)

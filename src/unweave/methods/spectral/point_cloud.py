@@ -90,7 +90,8 @@ def build_cloud(
     n = len(points)
     if n <= least:
         raise InputError(
-            f"{size_name}={n} is too few for n_neighbors={least}: give more (repeats count once), or take fewer neighbors"
+            f"{size_name}={n} is too few for n_neighbors={least}: "
+            "give more (repeats count once), or take fewer neighbors"
         )
     neighbors = find_neighbors(points.numpy(), min(most, n - 1), device)
     if on_disconnected == "largest":

@@ -53,9 +53,8 @@ def tangent_operator(U: Tensor, neighbors: np.ndarray) -> csc_matrix:
     """
     n = len(U)
     # Orthonormal in double precision: the rounding errors of single precision would make the matrix indefinite.
-    bases = [
-        orthonormalize(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in split_rows(U, BATCH_SIZE)
-    ]
+    batches = split_rows(U, BATCH_SIZE)
+    bases = [orthonormalize(torch.cat([torch.ones_like(u[:, :, :1]), u], 2).double()) for u in batches]
     C = assemble_rows(torch.cat(bases).mT, neighbors)
     n_neighborhoods = np.bincount(neighbors.ravel(), minlength=n).astype(float)  # that each point is a member of
     return (diags_array(n_neighborhoods) - C.T @ C).tocsc()
