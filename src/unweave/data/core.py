@@ -110,11 +110,15 @@ class FactorData(ABC):
         return Sample(self.render(points), self.labels(points))
 
     @final
+    def points_or_sample(self, n: int, rng: Generator, *, limit: int | None = None) -> Tensor:
+        """Return all points in order, (m, p), if there are at most `limit` (default: n); otherwise draw n points."""
+        points = self.all_points(n if limit is None else limit)
+        return self.sample(n, rng) if points is None else points
+
+    @final
     def collect(self, limit: int, rng: Generator) -> Sample:
-        """A finite sample whole and in order; otherwise `limit` draws."""
-        points = self.all_points(limit)
-        if points is None:
-            points = self.sample(limit, rng)
+        """Return all observations in order if they are finite and at most `limit`; otherwise draw `limit` of them."""
+        points = self.points_or_sample(limit, rng)
         return Sample(self.render(points), self.labels(points))
 
     @final

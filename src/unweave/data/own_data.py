@@ -15,7 +15,7 @@ from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.readers.files import check_exists, read_data
 from unweave.data.readers.images import image_files
-from unweave.utils.errors import InputError, plural
+from unweave.utils.errors import InputError, constant_data_error, plural
 from unweave.utils.storage import sha256
 from unweave.utils.validation import check_finite
 
@@ -78,7 +78,7 @@ class OwnData(Dataset):
         which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
         which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
         if constant.all():
-            raise InputError(f"every column of {self.path} is constant ({which}): there is nothing to take apart")
+            raise constant_data_error(f"{self.path}", f" ({which})")
         if not self.drop_constant:
             count = int(constant.sum())
             change, them = ("changes", "it") if count == 1 else ("change", "them")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,7 @@ from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import cache_folder
 from unweave.utils.errors import InputError
-from unweave.utils.storage import atomic_file
+from unweave.utils.storage import atomic_file, recipe_hash
 
 Notify = Callable[[str], None]
 
@@ -52,9 +50,7 @@ class KeptImages(Dataset):
     @final
     def path(self) -> Path:
         """Where the images are kept: every recipe, and every version of the scene, has a file of its own."""
-        text = json.dumps(self.recipe(), sort_keys=True)
-        folder = cache_folder() / self.name
-        return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+        return cache_folder() / self.name / f"{recipe_hash(self.recipe(), 16)}.npz"
 
     @final
     def make(self, notify: Notify = lambda text: None) -> None:

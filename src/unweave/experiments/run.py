@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -26,7 +25,7 @@ from unweave.methods.neural import Neural
 from unweave.metrics.local_isometry import NearPairs, near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.source import source_hash
-from unweave.utils.storage import read_json, to_jsonable, write_json
+from unweave.utils.storage import read_json, recipe_hash, write_json
 from unweave.utils.validation import normalize_numbers
 
 FINAL_SHARE = 0.1  # of the history: its end, over which a likelihood is averaged
@@ -51,7 +50,7 @@ class Run:
     @cached_property
     def key(self) -> str:
         """The hash of the recipe: where the run lives."""
-        return hashlib.sha256(json.dumps(self.recipe(), sort_keys=True, default=to_jsonable).encode()).hexdigest()[:12]
+        return recipe_hash(self.recipe(), 12)
 
     def title(self) -> str:
         """What progress and folders call the run."""

@@ -90,9 +90,8 @@ class HessianAutoencoder(Deterministic):
 
     def prepare(self, data: FactorData) -> None:
         """Let HLLE+ICA find the codes y of all points."""
-        points = data.all_points(self.samples)
-        if points is None:
-            points = data.sample(self.samples, Generator(self.resolve_device()).manual_seed(self.seed))
+        rng = Generator(self.resolve_device()).manual_seed(self.seed)
+        points = data.points_or_sample(self.samples, rng)
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
         codes = teacher.fit_transform(data.render(points).cpu())
         self.diagnosis_ = ["What follows is about its teacher, HLLE + ICA.", *teacher.diagnosis_]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -30,7 +29,7 @@ from unweave.data.dataset import Dataset
 from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, kebab
 from unweave.utils.source import source_hash
-from unweave.utils.storage import atomic_folder, check_hash, read_json, sha256, to_jsonable, write_json
+from unweave.utils.storage import atomic_folder, check_hash, read_json, recipe_hash, sha256, to_jsonable, write_json
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
 
 if TYPE_CHECKING:
@@ -341,4 +340,4 @@ def _current_name(renamed: Mapping[str, str], name: str) -> str:
 
 
 def _checksum(config: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(config, sort_keys=True, default=to_jsonable).encode()).hexdigest()[:16]
+    return recipe_hash(config, 16)

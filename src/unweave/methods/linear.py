@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
 from unweave.methods.base import Method
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, constant_data_error
 
 MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until one converges
 MAX_GAUSSIAN_ERRORS = 4  # standard errors of the kurtosis within which a component counts as Gaussian
@@ -84,7 +84,7 @@ def collect_rows(data: FactorData, samples: int, seed: int) -> Tensor:
     """Return observations as rows, (n, features), in double precision; at most `samples` of endless data."""
     x = data.collect(samples, Generator().manual_seed(int(seed))).x.flatten(1).double()
     if len(x) > 1 and bool((x == x[:1]).all()):
-        raise InputError("every column of the data is constant: there is nothing to take apart")
+        raise constant_data_error()
     return x
 
 

@@ -24,7 +24,7 @@ from unweave.training.adam import Adam
 from unweave.training.callbacks import Callback
 from unweave.training.loop import Failure, train
 from unweave.training.strategies import allow_tf32, matmul_precision
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, constant_data_error
 from unweave.utils.storage import to_jsonable
 from unweave.utils.validation import normalize_numbers, resolve_device
 
@@ -193,14 +193,13 @@ class Neural(Method):
                 raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
         if self.clip < 0:
             raise InputError(f"clip={self.clip}: expected a positive norm, or 0 for none")
-        points = data.all_points(sys.maxsize)
-        if points is None:
-            points = data.sample(self.observations, Generator(self.resolve_device()).manual_seed(0))
+        rng = Generator(self.resolve_device()).manual_seed(0)
+        points = data.points_or_sample(self.observations, rng, limit=sys.maxsize)
         x = data.render(points[: self.observations])
         self.check_observations(x)
         rest = split_rows(points, self.observations)[1:]
         if bool((x == x[:1]).all()) and all(bool((data.render(part) == x[:1]).all()) for part in rest):
-            raise InputError("every column of the data is constant: there is nothing to take apart")
+            raise constant_data_error()
 
     @final
     def resolve_device(self) -> str:

@@ -100,3 +100,8 @@ def apply_frozen(net: Any, x: Tensor) -> Tensor:
 def scale_gradient(x: Tensor, weight: Any) -> Tensor:
     """The same, letting so much of the gradient through; a negative weight turns it round."""
     return weight * x + (1 - weight) * x.detach()
+
+
+def one_hot(index: Tensor, size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return indices (...) one-hot, (..., size); `torch.nn.functional.one_hot` cannot be mapped over lanes by vmap."""
+    return (index[..., None] == torch.arange(size, device=index.device)).to(dtype)

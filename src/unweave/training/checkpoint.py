@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from safetensors.torch import save as serialized
 from torch import Tensor
 
 from unweave.training.pack import LaneGroup
-from unweave.utils.storage import atomic_file, to_jsonable
+from unweave.utils.storage import atomic_file, recipe_hash
 
 RATIO = 20  # seconds of training for each second spent on saving
 LONG = 10.0  # seconds after which a pack is saved, however few steps it has made
@@ -26,8 +24,7 @@ class Checkpoint:
 
     def __init__(self, path: Path | None, about: Any, note: str = "") -> None:
         self.path, self.note = path, note
-        text = json.dumps(about, sort_keys=True, default=to_jsonable)
-        self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.key = recipe_hash(about, 16)
         self.name = ""  # of the way in which the steps are taken: another one ends a little differently
         self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
         self.begun = self.saved  # less what a run that was killed had taken

@@ -24,6 +24,11 @@ def kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9][A-Z])(?=[A-Z][a-z])|_", "-", name).lower()
 
 
+def constant_data_error(source: str = "the data", columns: str = "") -> InputError:
+    """Return the error for data in which nothing varies."""
+    return InputError(f"every column of {source} is constant{columns}: there are no factors to recover")
+
+
 def plural(n: int, noun: str) -> str:
     """'1 row', '2 rows'."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -83,6 +83,12 @@ def to_jsonable(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
+def recipe_hash(recipe: Any, length: int = 16) -> str:
+    """Return the first `length` hexadecimal digits of the SHA-256 of a recipe as JSON; key order does not matter."""
+    text = json.dumps(recipe, sort_keys=True, default=to_jsonable)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or an error that names the file."""
     try:

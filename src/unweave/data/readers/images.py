@@ -30,8 +30,8 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def _natural_key(name: str) -> list[str | int]:
-    """Return a sort key that orders digits by value; text and digits alternate, so keys are comparable."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    """Return a sort key that orders digits by value; every second part is a number, so keys are comparable."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", name))]
 
 
 def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:

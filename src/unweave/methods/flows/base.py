@@ -151,8 +151,7 @@ class NormalizingFlow(Neural):
 
     def _ranges(self, data: FactorData) -> tuple[Tensor, Tensor, Tensor]:
         """The least and the largest value of every feature, and its deviation, (features,) each."""
-        points = data.all_points(sys.maxsize)
-        points = data.sample(SEEN, self._rng()) if points is None else points
+        points = data.points_or_sample(SEEN, self._rng(), limit=sys.maxsize)
         n, mean, square = 0, torch.zeros(()), torch.zeros(())
         low, high = torch.tensor(torch.inf), torch.tensor(-torch.inf)
         for part in split_rows(points, max(1, MOST // 16 // prod(self.shape_))):

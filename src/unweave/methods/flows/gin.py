@@ -17,6 +17,7 @@ from unweave.data.supervision import Plan, labeled
 from unweave.methods.base import FigureName
 from unweave.methods.flows.base import NormalizingFlow, few
 from unweave.methods.flows.families import FAMILIES, Coefficients, Family, FamilyName, weights
+from unweave.nn.functional import one_hot
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
 
@@ -102,8 +103,7 @@ class GIN(NormalizingFlow):
 
     def _points(self, data: FactorData) -> Tensor:
         """All points, or many where there is no end to them."""
-        points = data.all_points(sys.maxsize)
-        return data.sample(COUNTED, self._rng()) if points is None else points
+        return data.points_or_sample(COUNTED, self._rng(), limit=sys.maxsize)
 
     def conditions(self, data: FactorData, points: Tensor) -> Tensor:
         """Class probabilities of points, (n, classes); ones among zeros where labels are classes."""
@@ -302,7 +302,7 @@ class GIN(NormalizingFlow):
     def _likeliest(self, x: Tensor) -> Tensor:
         """The likeliest class of each observation, one among zeros, (n, classes)."""
         eps = torch.randn(x.shape, generator=Generator().manual_seed(0))  # the densities are of noisy observations
-        return torch.eye(len(self.names_))[self._joint(self.outputs_and_volume(x, eps)).argmax(1)]
+        return one_hot(self._joint(self.outputs_and_volume(x, eps)).argmax(1), len(self.names_))
 
     def _observed(self, X: Any) -> Tensor:
         check_is_fitted(self)
@@ -326,7 +326,7 @@ class GIN(NormalizingFlow):
             unknown = [v for v in named if v not in self.names_]
             if unknown:
                 raise InputError(f"no class {unknown[0]!r} (there are: {', '.join(self.names_)})")
-            r = torch.eye(len(self.names_))[[self.names_.index(v) for v in named]]
+            r = one_hot(torch.tensor([self.names_.index(v) for v in named]), len(self.names_))
         if len(r) not in (1, n):
             raise InputError(f"{plural(len(r), 'label')} for {plural(n, 'observation')}")
         return r.expand(n, -1)

@@ -19,6 +19,7 @@ from unweave.data.core import FactorData, split_rows
 from unweave.data.dataset import Dataset
 from unweave.data.supervision import Plan, label_column, labeled
 from unweave.methods._autoencoding import Autoencoding
+from unweave.nn.functional import one_hot
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
 
@@ -60,8 +61,7 @@ class Classifying(ClassifierMixin, Autoencoding):
     def prepare(self, data: FactorData) -> None:
         rng = Generator(self.resolve_device()).manual_seed(0)
         column = label_column(data, self.label or None)
-        points = data.all_points(sys.maxsize)
-        points = data.sample(COUNTED, rng) if points is None else points
+        points = data.points_or_sample(COUNTED, rng, limit=sys.maxsize)
         factor = data.factors[column]
         self.label_, self.column_, self.width_ = factor.name, column, len(data.factors)
         self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
@@ -141,8 +141,7 @@ class Classifying(ClassifierMixin, Autoencoding):
         """The same of data, in parts: all of their images at once may be too many."""
         named = any(f.name == self.label_ for f in data.factors)
         column = label_column(data, self.label_ if named else self.label or None)
-        points = data.all_points(COUNTED)
-        points = data.sample(COUNTED, Generator().manual_seed(0)) if points is None else points
+        points = data.points_or_sample(COUNTED, Generator().manual_seed(0))
         values, level = data.factors[column].values, data.labels(points)[:, column].long().tolist()
         y = np.array([values[k] for k in level] if values else level)  # a level of other data may be another class
         self._check_learned(y)
@@ -193,9 +192,9 @@ class Informed(Classifying):
 
     @final
     def one_hot(self, s: Tensor) -> Tensor:
-        """Nuisances (n, factors) as ones among zeros, (n, sum of their sizes)."""
-        parts = [s[:, i : i + 1] == torch.arange(size, device=s.device) for i, size in enumerate(self.sizes_)]
-        return torch.cat(parts, 1).float() if parts else s.new_zeros((len(s), 0), dtype=torch.float32)
+        """Return the nuisances (n, factors) one-hot, side by side, (n, sum of their sizes)."""
+        parts = [one_hot(s[:, i], size) for i, size in enumerate(self.sizes_)]
+        return torch.cat(parts, 1) if parts else s.new_zeros((len(s), 0), dtype=torch.float32)
 
     @final
     def any_nuisance(self, z: Tensor) -> Tensor:

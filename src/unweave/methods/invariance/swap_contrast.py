@@ -179,8 +179,7 @@ class SwapContrast(Classifying, VAE):
     def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
         rng, column = Generator().manual_seed(self.seed), label_column(data, self.label or None)
-        points = data.all_points(sys.maxsize)
-        points = data.sample(SETTLED, rng) if points is None else points
+        points = data.points_or_sample(SETTLED, rng, limit=sys.maxsize)
         u = self.index(data.labels(points)[:, column].long())
         if len(points) <= SETTLED:
             return points, u

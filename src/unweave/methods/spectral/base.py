@@ -97,9 +97,7 @@ class SpectralICA(Method):
 
     def learn(self, data: FactorData) -> None:
         self._validate_settings(data)
-        indices = data.all_points(self.samples)
-        if indices is None:
-            indices = data.sample(self.samples, Generator().manual_seed(int(self.seed)))
+        indices = data.points_or_sample(self.samples, Generator().manual_seed(int(self.seed)))
         best: tuple[EmbeddingSearch, Embedding, Projection, float] | None = None
         for sigma in self._blur_widths(data.shape):
             projection, cloud = self._prepare(data, indices, sigma)

@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter
 from torch import Generator, Tensor
 
 from unweave.data.core import FactorData, split_rows
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, constant_data_error
 
 MAX_SOLVED_POINTS = 5_000  # points that are embedded without landmarks, and preprocessed in one piece
 PCA_SUBSET = 1_500  # observations that the principal directions are computed from
@@ -62,7 +62,7 @@ def project_data(
     else:
         sample = data.render(indices[_choose_subset(n, rng)]).flatten(1)
     if bool((check_finite_points(sample)[-1] == sample[0]).all()) and bool((sample == sample[:1]).all()):
-        raise InputError("every column of the data is constant: there is nothing to take apart")
+        raise constant_data_error()
     count = min(max_components or features, features, max(n - 1, 1))
     projection = fit_projection(sample, count, sigma, data.shape, Generator().manual_seed(seed))
     if len(projection.components) < latent_dim:

@@ -13,7 +13,7 @@ from unweave.data.supervision import Plan, labeled
 from unweave.methods.base import FigureName
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import PenalizedVAE, Terms
-from unweave.nn.functional import Normal, kl
+from unweave.nn.functional import Normal, kl, one_hot
 from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
 
@@ -79,12 +79,12 @@ class IVAE(PenalizedVAE):
 
     def prior(self, n: int, rng: Generator) -> Tensor:
         """Labels as often as in the data, codes from the prior of each."""
-        u = torch.eye(self.classes_)[torch.multinomial(self.shares_, n, replacement=True, generator=rng)]
+        u = one_hot(torch.multinomial(self.shares_, n, replacement=True, generator=rng), self.classes_)
         logvar = self.apply_network(lambda net, part: net.prior(part), u)
         eps = torch.randn(n, self.latent_dim, generator=rng)
         return Normal(torch.zeros_like(logvar), logvar).sample(eps)
 
     def penalty(self, net: Any, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Terms:
-        u = (batch["u"][:, None] == torch.arange(self.classes_, device=z.device)).to(z.dtype)  # (n, classes), one-hot
+        u = one_hot(batch["u"], self.classes_, z.dtype)  # (n, classes)
         logvar = net.prior(u)
         return {"kl": (self.beta, kl(q, Normal(logvar.new_zeros(()), logvar)).sum(-1).mean())}
