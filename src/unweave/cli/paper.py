@@ -1,66 +1,70 @@
-"""`unweave paper`: the tables and figures of the five papers by name; run one, and see what became of its claims."""
+"""`unweave paper`: status of the papers' tables and figures; run the script of one, and write the pages about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from unweave.cli.parsing import parse_options, run_action
-from unweave.cli.terminal import print_json, print_table, print_text
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, progress, run_action
 from unweave.utils.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from unweave.papers.output import TextTable
+    from unweave.papers.registry import Item
+    from unweave.papers.verdicts import Findings
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]
 
-    unweave paper list                                            what there is, and what became of it
+    unweave paper list                                            status of every table and figure of the five papers
     unweave paper run hlle-ica/figure-6 --scale small             minutes on two cores
-    unweave paper run intervention/table-1 --seeds 5              at full scale, for a GPU; flags of the study follow
-    unweave paper docs docs/papers.md                             all that is stored, as a page
+    unweave paper run intervention/table-1 --seeds 5              at full scale, for a GPU; flags of the script follow
+    unweave paper docs                                            write docs/papers.md and the papers' READMEs
 """
 
 
 @dataclass(kw_only=True)
 class List:
-    """Every table and figure of the five papers, and what became of it."""
+    """Show the status of every table and figure of the five papers."""
 
     paper: tyro.conf.Positional[str] = ""
-    """one paper alone, e.g. hlle-ica"""
+    """Show one paper only, e.g. hlle-ica."""
     out: Path | None = None
-    """where results are (default: those that come with the studies)"""
+    """Folder of results (default: those that come with the package)."""
     json: bool = False
-    """print as JSON"""
+    """Print JSON."""
 
 
 @dataclass(kw_only=True)
 class Run:
-    """Run the study of a table or figure; what is done already is not repeated.
+    """Run the script of a table or figure; finished runs are not repeated.
 
-    Flags of the study may follow, e.g. --seeds 5 or --steps 20000; `unweave paper run NAME --options` shows them.
+    Flags of the script may follow, e.g. --seeds 5 or --steps 20000; `unweave paper run NAME --options` shows them.
     """
 
     name: tyro.conf.Positional[str]
-    """e.g. hlle-ica/figure-6"""
+    """Name of the table or figure, e.g. hlle-ica/figure-6."""
     scale: Literal["small", "full"] = "full"
-    """full: what the paper did, as far as it can be; small: to see it run, within minutes on two cores"""
+    """full: the paper's experiment, as far as possible; small: to see it run, within minutes on two cores."""
     out: Path | None = None
-    """where runs, tables and figures go (default: papers/SCALE)"""
+    """Folder of runs, tables and figures (default: papers/SCALE)."""
     options: bool = False
-    """show the flags of the study, and do nothing"""
+    """Show the flags of the script, and run nothing."""
     json: bool = False
-    """print what was found as JSON"""
+    """Print the results as JSON."""
 
 
 @dataclass(kw_only=True)
 class Docs:
-    """Write a page about all that is stored."""
+    """Write the index of the papers, and the generated parts of their READMEs. For a checkout of the repository."""
 
     page: tyro.conf.Positional[Path] = Path("docs/papers.md")
-    """the page"""
-    out: Path | None = None
-    """where results are (default: those that come with the studies)"""
+    """The index."""
+    papers: Path = Path("src/unweave/papers")
+    """Folder of the papers, with results and READMEs."""
 
 
 def paper(args: list[str]) -> None:
@@ -70,26 +74,29 @@ def paper(args: list[str]) -> None:
 
 
 def list_(args: list[str]) -> None:
-    """every table and figure with its state"""
+    """status of every table and figure"""
     options = parse_options(List, prog="unweave paper list", args=args)
-    from unweave.papers.registry import PAPERS, items, state, stored
+    from unweave.papers.registry import PAPERS, items
+    from unweave.papers.scripts import describe_status, stored_results
 
     if options.paper and options.paper not in PAPERS:
         raise unknown("paper", options.paper, PAPERS)
     rows = []
     for name, item in items().items():
-        if name.startswith(options.paper):
-            became = state(item, options.out or stored())
-            rows.append({"name": name, "shows": item.what, "state": became, "in the place of": item.data})
+        if options.paper in ("", item.paper):
+            status = describe_status(item, options.out or stored_results())
+            rows.append({"name": name, "shows": item.title, "state": status, "in the place of": item.data})
     if options.json:
         return print_json(rows)
-    return print_table(list(rows[0]), [list(row.values()) for row in rows], "tables and figures of the papers")
+    columns = ["name", "shows", "status", "substitute data"]
+    return print_table(columns, [list(row.values()) for row in rows], "tables and figures of the papers")
 
 
 def run(args: list[str]) -> None:
-    """run the study of one, print the paper's numbers beside ours, and a verdict"""
-    from unweave.papers.registry import find, items, module, perform
-    from unweave.papers.registry import options as options_of
+    """run the script of one; print the paper's numbers beside ours, and a verdict"""
+    from unweave.papers.output import SILENT
+    from unweave.papers.registry import find, items
+    from unweave.papers.scripts import load_script, make_options, run_script
 
     named = [arg for arg in args if arg in items()][:1]  # wherever it stands among the flags
     rest = list(args)
@@ -97,55 +104,93 @@ def run(args: list[str]) -> None:
         rest.remove(name)
     options, rest = parse_options(Run, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
     item = find(options.name)
-    kind = module(item).Options
+    options_class, prog = load_script(item).Options, f"unweave paper run {item.name}"
     if options.options:
-        return parse_options(kind, prog=f"unweave paper run {item.name}", args=["--help"])
-    chosen = options_of(item, options.scale, options.out or Path("papers") / options.scale)
-    chosen = [parse_options(kind, prog=f"unweave paper run {item.name}", args=rest, default=each) for each in chosen]
-    found = perform(item, chosen, quiet=options.json)
+        return parse_options(options_class, prog=prog, args=["--help"])
+    defaults = make_options(item, options.scale, options.out or Path("papers") / options.scale)
+    every = [parse_options(options_class, prog=prog, args=rest, default=default) for default in defaults]
     if options.json:
-        return print_json(_told(item, found))
-    return show(item, found, options.scale)
+        return print_json(_as_json(item, run_script(item, every, SILENT)))
+    with progress() as notify:
+        output = TerminalOutput(notify)
+        findings = run_script(item, every, output)
+    output.print_all()
+    return print_findings(item, findings, options.scale)
 
 
-def show(item: Any, found: Any, scale: str) -> None:
-    """Numbers, claims, verdict, and what the data were."""
+class TerminalOutput:
+    """Shows progress at once, and texts and tables after the progress line is gone."""
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self.notify = notify
+        self.pending: list[Callable[[], None]] = []
+
+    def text(self, text: str) -> None:
+        """Show a line at the end."""
+        self.pending.append(lambda: print_text(text))
+
+    def table(self, table: TextTable) -> None:
+        """Show a table at the end."""
+        self.pending.append(lambda: print_table(table.columns, table.rows, table.title))
+
+    def progress(self, text: str) -> None:
+        """Show what is being done."""
+        self.notify(text)
+
+    def print_all(self) -> None:
+        """Print the texts and tables."""
+        for print_one in self.pending:
+            print_one()
+
+
+def print_findings(item: Item, findings: Findings, scale: str) -> None:
+    """Print numbers, claims and the verdict."""
     from unweave.metrics.uncertainty import plus_minus
 
-    lines = [[n.name, f"{len(n.ours)}", plus_minus(n.ours), f"{n.paper:g}", f"{n.off:+.2f}"] for n in found.numbers]
+    lines = [
+        [n.name, f"{len(n.ours)}", plus_minus(n.ours), f"{n.paper:g}", f"{n.difference:+.2f}"] for n in findings.numbers
+    ]
     if lines:
-        print_table(["", "runs", "ours", "paper", "off"], lines, f"{item.name}: mean and 95 % interval")
-    for claim in found.claims:
-        print_text(claim.told())
-    for note in found.notes:
+        columns = ["", "runs", "ours", "paper", "difference"]
+        print_table(columns, lines, f"{item.name}: mean and 95 % interval")
+    for claim in findings.claims:
+        print_text(claim.describe())
+    for note in findings.notes:
         print_text(f"note: {note}")
-    if found.missing:
-        print_text(f"not run: {', '.join(found.missing)}")
-    for figure in found.figures:
+    if findings.missing:
+        print_text(f"not run: {', '.join(findings.missing)}")
+    for figure in findings.figures:
         print_text(f"drawn: {figure}")
-    far = found.distance()
-    print_text(f"{item.name}, {scale} scale: {found.verdict()}" + (f" ({far})" if far else ""))
+    distance = findings.distance()
+    print_text(f"{item.name}, {scale} scale: {findings.status()}" + (f"; {distance}" if distance else ""))
     if item.data:
-        print_text(f"In the place of data of the paper: {item.data}.")
+        print_text(f"Substitute data: {item.data}.")
     if scale == "small":
-        print_text("The small scale shows that it runs; what it finds says little about the paper.")
+        print_text("The small scale shows that the script runs; its results say little about the paper.")
 
 
 def docs(args: list[str]) -> None:
-    """all that is stored, as a page"""
+    """write docs/papers.md and the papers' READMEs"""
     options = parse_options(Docs, prog="unweave paper docs", args=args)
-    from unweave.papers.registry import page, stored
+    from unweave.papers.readme import update_readme, write_index
+    from unweave.papers.registry import PAPERS
     from unweave.utils.storage import write_atomic
 
     if options.page.suffix != ".md":
-        raise InputError(f"{options.page}: the page is Markdown; name it something.md")
-    write_atomic(options.page, page(options.out or stored()))
-    print_text(f"Wrote {options.page}.")
+        raise InputError(f"{options.page}: the page is Markdown; expected a name that ends in .md")
+    readmes = {paper: options.papers / paper.replace("-", "_") / "README.md" for paper in PAPERS}
+    absent = [path for path in readmes.values() if not path.is_file()]
+    if absent:
+        raise InputError(f"{absent[0]} does not exist: run this in a checkout of the repository, or pass --papers")
+    for name, path in readmes.items():
+        write_atomic(path, update_readme(name, path.read_text(encoding="utf-8"), options.papers))
+    write_atomic(options.page, write_index(options.papers))
+    print_text(f"Wrote {options.page} and {len(readmes)} READMEs below {options.papers}.")
 
 
-def _told(item: Any, found: Any) -> dict[str, Any]:
-    numbers = [{"name": n.name, "ours": list(n.ours), "paper": n.paper} for n in found.numbers]
-    claims = [{"claim": c.text, "holds": c.holds} for c in found.claims]
-    head = {"name": item.name, "verdict": found.verdict(), "in the place of": item.data}
-    more = {"figures": [str(path) for path in found.figures], "missing": found.missing, "notes": found.notes}
+def _as_json(item: Item, findings: Findings) -> dict[str, Any]:
+    numbers = [{"name": n.name, "ours": list(n.ours), "paper": n.paper} for n in findings.numbers]
+    claims = [{"claim": c.text, "holds": c.holds} for c in findings.claims]
+    head = {"name": item.name, "verdict": findings.verdict(), "in the place of": item.data}
+    more = {"figures": [str(path) for path in findings.figures], "missing": findings.missing, "notes": findings.notes}
     return head | {"numbers": numbers, "claims": claims} | more

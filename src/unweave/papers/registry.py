@@ -1,284 +1,195 @@
-"""Every table and figure of the five papers: which study makes it, on which data, and what was found."""
+"""Every table and figure of the five papers: the script that makes it, its options, and substitute data."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from unweave.cli.terminal import plausible
-from unweave.metrics.uncertainty import plus_minus
-from unweave.papers.verdicts import Findings, together
-from unweave.utils.errors import InputError, unknown
+from unweave.utils.errors import unknown
 
-Scale = Literal["small", "full"]
 PAPERS = {
-    "gin": "Disentanglement by nonlinear ICA with GIN (Sorrenson, Rother and Koethe, 2020)",
+    "gin": "Disentanglement by nonlinear ICA with GIN (Sorrenson, Rother and Köthe, 2020)",
     "self-supervised-gin": "Self-supervised GIN (2021)",
     "hlle-ica": "When is unsupervised disentanglement possible? (Horan, Richardson and Weiss, 2021)",
     "intervention": "Unsupervised disentanglement learning by intervention (2021)",
     "swap-contrast": "Reconstruction for disentanglement, contrast for invariance (2022)",
+    "baselines": "Baselines: variational autoencoders on dSprites (no paper)",
 }
 
 
 class Item(NamedTuple):
-    """A table or figure."""
+    """A table or figure of a paper, or an experiment of our own beside it."""
 
     name: str
-    """paper/table-1"""
-    what: str
-    """what it shows"""
-    study: str = ""
-    """the module below `unweave.papers` that makes it; none where there is nothing to run"""
+    """Name on the command line, e.g. gin/figure-2."""
+    title: str
+    """What it shows."""
+    script: str = ""
+    """Module below `unweave.papers`; empty where there is nothing to run."""
     runs: tuple[dict[str, Any], ...] = ({},)
-    """options of the study at full scale, one for each time that it is run"""
+    """Options of the script at full scale, one entry for each time that it is run."""
     small: Mapping[str, Any] = MappingProxyType({})
-    """what differs at small scale"""
+    """Options that differ at small scale."""
     data: str = ""
-    """what stands in for data of the paper that cannot be had"""
+    """Substitutes for data of the paper that are not available."""
+    own: bool = False
+    """Whether the experiment is ours, with no table or figure in the paper."""
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper."""
+        return self.name.partition("/")[0]
+
+    @property
+    def part(self) -> str:
+        """Name without the paper, e.g. figure-2."""
+        return self.name.partition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        """Folder of the paper below `unweave/papers`."""
+        return self.paper.replace("-", "_")
 
 
-FACES = "faces of a small StyleGAN and sprites, in the place of eight manifolds of StyleGAN2"
-DIGITS = "MNIST, where the paper has EMNIST"
-SHAPES = "3DShapes, made again"
-OWN = "colors of our own choice; 3DShapes, made again"
-GIN_SMALL = {"datasets": 2, "seeds": 2, "steps": 400}
-DRAWING = "a drawing of the idea: nothing to run"
+FACES = "faces of a small StyleGAN, and sprites, instead of eight StyleGAN2 manifolds"
+DIGITS = "MNIST instead of EMNIST"
+SHAPES = "a rendered look-alike of 3DShapes"
+SPRITES = "dSprites rendered from geometry"
+COLORS = "colors of our own choice"
+DRAWING = "drawing of the idea"
 
 
 def _gin() -> Iterator[Item]:
-    study: dict[str, Any] = {"study": "gin.artificial", "small": GIN_SMALL}
-    first, few, three = (({"only": (name,)},) for name in ("5 clusters, 100,000", "10,000 points", "3 clusters"))
+    script: dict[str, Any] = {"script": "gin.artificial", "small": {"datasets": 2, "seeds": 2, "steps": 400}}
+    both = ({"only": ("5 clusters, 100,000 points", "5 clusters, steep mixing")},)
+    digits: dict[str, Any] = {"script": "gin.digits", "data": DIGITS, "small": {"steps": 60}}
     yield Item("figure-1", DRAWING)
-    yield Item("figure-2", "two informative variables of ten, found", runs=first, **study)
-    digits: dict[str, Any] = {"study": "gin.digits", "data": DIGITS, "small": {"steps": 60}}
-    yield Item("figure-3", "the spectrum of digits, and PCA's", **digits)
+    yield Item("figure-2", "two informative variables of ten", runs=both, **script)
+    yield Item("figure-3", "spectrum of digits, and PCA's", **digits)
     yield Item("figure-4", "variables that act on all digits alike", **digits)
     yield Item("figure-5", "variables that act on some digits", **digits)
-    yield Item(
-        "table-1", "exponential families of two parameters: `methods/flows/families.py`, tested against autograd"
-    )
-    yield Item("table-2", "the network for artificial data: the default of `GIN` on tables")
-    yield Item("table-3", "the network for digits: the default of `GIN` on images of 28 x 28")
-    yield Item("figure-6", "five clusters, 100,000 points", runs=first, **study)
-    yield Item("figure-7", "five clusters, 10,000 points: too few", runs=few, **study)
-    yield Item("figure-8", "three clusters", runs=three, **study)
-    yield Item("figure-9", "samples, at full and at reduced temperature", **digits)
+    yield Item("table-1", "exponential families: methods/flows/families.py")
+    yield Item("table-2", "network for artificial data: the default of GIN")
+    yield Item("table-3", "network for digits: the default of GIN on images")
+    yield Item("figure-6", "five clusters, 100,000 points", runs=both, **script)
+    yield Item("figure-7", "five clusters, 10,000 points", runs=({"only": ("5 clusters, 10,000 points",)},), **script)
+    yield Item("figure-8", "three clusters", runs=({"only": ("3 clusters, 100,000 points",)},), **script)
+    yield Item("figure-9", "samples at full and reduced temperature", **digits)
     for k in range(6):
         yield Item(f"figure-{10 + k}", f"variables {4 * k + 1} to {4 * k + 4}", **digits)
+    yield Item("mixings", "all settings: soft and steep mixing", own=True, **script)
 
 
 def _self_supervised() -> Iterator[Item]:
-    small = {"trials": 2, "steps": 200}
-    yield Item(
-        "figure-1",
-        "sources found by augmenting along two, and along one",
-        "self_supervised_gin.artificial",
-        small=small,
-    )
-    digits: dict[str, Any] = {"study": "gin.digits", "data": DIGITS, "runs": ({"method": "self-supervised"},)}
+    script = "self_supervised_gin.artificial"
+    yield Item("figure-1", "sources from augmentations along two, or one", script, small={"trials": 2, "steps": 200})
+    digits: dict[str, Any] = {"script": "gin.digits", "data": DIGITS, "runs": ({"method": "self-supervised"},)}
     digits |= {"small": {"steps": 60}}
     yield Item("figure-2", "some variables of digits", **digits)
-    yield Item("table-1", "ranges of the augmentations: the defaults of `unweave.data.augment.draw_affine`")
-    yield Item("figure-3", "augmented digits: `unweave.data.augment.draw_affine` and `warp` of your own images")
-    yield Item("figure-4", "the spectrum of digits", **digits)
+    yield Item("table-1", "ranges of augmentations: data/augment.py")
+    yield Item("figure-3", "augmented digits: data/augment.py")
+    yield Item("figure-4", "spectrum of digits", **digits)
     for k, (low, high) in enumerate(((1, 2), (3, 6), (7, 10), (11, 14), (15, 18), (19, 20))):
         yield Item(f"figure-{5 + k}", f"variables {low} to {high}", **digits)
 
 
 def _hlle() -> Iterator[Item]:
     small = {"quick": True, "seeds": 1, "steps": 60, "only": ("squares",)}
-    spectral: dict[str, Any] = {"study": "hlle_ica.figures", "small": small, "data": FACES}
-    taught: dict[str, Any] = {"part": "networks"}
-    networks, both = spectral | {"runs": (taught,)}, spectral | {"runs": ({}, taught)}
-    yield Item("figure-1", "two factors of photographs, found", **spectral)
+    spectral: dict[str, Any] = {"script": "hlle_ica.figures", "small": small, "data": FACES}
+    network_run: dict[str, Any] = {"part": "networks"}
+    networks, both = spectral | {"runs": (network_run,)}, spectral | {"runs": ({}, network_run)}
+    yield Item("figure-1", "two factors recovered from photographs", **spectral)
     yield Item("figure-2", DRAWING)
-    yield Item("figure-3", "HLLE gives the factors up to a linear map, ICA undoes it", **spectral)
+    yield Item("figure-3", "HLLE: factors up to a linear map; ICA undoes it", **spectral)
     yield Item("figure-4", "the manifolds: `unweave data show faces`", data=FACES)
     yield Item("figure-5", "embeddings of one manifold by every method", **both)
     yield Item("figure-6", "MCC of every method over all manifolds", **both)
-    yield Item("figure-7", "images around a code of the Hessian autoencoder and of others", **networks)
-    yield Item("figure-8", "straight lines between two codes, decoded", **networks)
+    yield Item("figure-7", "images around a code, by autoencoder", **networks)
+    yield Item("figure-8", "interpolations between two codes", **networks)
 
 
 def _intervention() -> Iterator[Item]:
-    small = {"scale": "small"}
-    few = {"only": ("FactorVAE", "intervention"), "seeds": 1}
+    small: dict[str, Any] = {"scale": "small"}
     yield Item("figure-1", DRAWING)
     yield Item("figure-2", DRAWING)
-    sprites = "dSprites, rendered again"
+    metric: dict[str, Any] = {"script": "intervention.metric", "small": small | {"data": "dsprites"}}
+    both_sets = {"data": "dsprites"}, {"data": "shapes3d"}
     ranks = "rank correlation of metrics over FactorVAE runs"
-    both = {"data": "dsprites"}, {"data": "shapes3d"}
-    once = small | {"data": "dsprites"}  # to see it run
-    yield Item("figure-3", ranks, "intervention.metric", both, small=once, data=f"{sprites}; {SHAPES}")
-    small_table = small | few | {"lambda_adv": 10.0}
-    tables: dict[str, Any] = {"study": "intervention.tables", "small": small_table}
-    yield Item(
-        "table-1",
-        "dSprites, independent and correlated factors; also with lambda_adv 30",
-        runs=({"table": "dsprites"}, {"table": "dsprites", "lambda_adv": 30.0}),
-        data=sprites,
-        **tables,
-    )
-    yield Item("table-2", "3DShapes, likewise", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
-    yield Item("table-3", "colored MNIST, likewise", runs=({"table": "cmnist"},), **tables)
-    yield Item("figure-4", "importance matrices and traversals", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
-    yield Item("figure-5", "nearest flowers, feature by feature", "intervention.flowers", small=small)
-    yield Item("figure-6", "the joint distributions of correlated factors: `unweave.datasets.Resampled`")
-    for number, of in ((4, "dSprites and 3DShapes"), (6, "colored MNIST"), (8, "flowers")):
-        yield Item(f"table-{number}", f"encoder and decoder for {of}: set in the study")
-        yield Item(f"table-{number + 1}", f"discriminator and weight network for {of}: set in the study")
+    yield Item("figure-3", ranks, runs=both_sets, data=f"{SPRITES}; {SHAPES}", **metric)
+    few = small | {"only": ("FactorVAE", "intervention"), "seeds": 1, "lambda_adv": 10.0}
+    tables: dict[str, Any] = {"script": "intervention.tables", "small": few}
+    dsprites = ({"table": "dsprites"}, {"table": "dsprites", "lambda_adv": 30.0})
+    yield Item("table-1", "dSprites, independent and correlated", runs=dsprites, data=SPRITES, **tables)
+    yield Item("table-2", "3DShapes, independent and correlated", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
+    yield Item("table-3", "colored MNIST, independent and correlated", runs=({"table": "cmnist"},), **tables)
+    yield Item("figure-4", "importance and traversals", runs=({"table": "shapes3d"},), data=SHAPES, **tables)
+    yield Item("figure-5", "nearest flowers by each feature", "intervention.flowers", small=small)
+    yield Item("figure-6", "correlated factors: datasets/resampled.py")
+    for number, images in ((4, "dSprites and 3DShapes"), (6, "colored MNIST"), (8, "flowers")):
+        yield Item(f"table-{number}", f"encoder and decoder for {images}")
+        yield Item(f"table-{number + 1}", f"discriminator and weight network for {images}")
+    ablation = tables | {"small": few | {"only": ()}, "own": True}
+    for data in ("dsprites", "cmnist"):
+        title = f"losses left out one at a time, {data}"
+        yield Item(f"ablation-{data}", title, runs=({"table": data, "ablate": True},), **ablation)
+    shapes = ({"data": "shapes3d", "scale": "small", "seeds": 4, "steps": 4_000},)
+    reduced = {"seeds": 1, "steps": 0}
+    yield Item("figure-3-small", f"{ranks}, small networks", metric["script"], shapes, reduced, SHAPES, own=True)
 
 
 def _swap_contrast() -> Iterator[Item]:
-    small = {"scale": "small"}
+    small: dict[str, Any] = {"scale": "small"}
     for k in range(4):
         yield Item(f"figure-{k + 1}", DRAWING)
-    digits = {"data": "colored-mnist"}, {"data": "rotation-colored-mnist"}
+    colored, rotated = {"data": "colored-mnist"}, {"data": "rotation-colored-mnist"}
     few = small | {"only": ("CNN", "swap and contrast"), "seeds": 1, "steps": 300}
-    tables: dict[str, Any] = {
-        "study": "swap_contrast.tables",
-        "small": few,
-        "data": "colors of our own choice; 3DShapes, made again",
-    }
-    tuned = [run | {"best": True} for run in digits]
-    every = (digits[0], tuned[0], {"data": "shapes3d"})
-    yield Item("table-1", "accuracy on unseen nuisances (MPI3D where its file is: study by hand)", runs=every, **tables)
-    yield Item("table-2", "the same on turned digits", runs=(digits[1], tuned[1]), **tables)
-    taken: dict[str, Any] = {"study": "swap_contrast.disentangled", "data": SHAPES}
-    yield Item(
-        "table-3",
-        "how well 3DShapes is taken apart",
-        small=small | {"only": ("swap and contrast", "Ada-GVAE"), "seeds": 1},
-        **taken,
-    )
-    yield Item("table-4", "what the warm-ups do", runs=({"warm_ups": True},), small=small | {"seeds": 1}, **taken)
-    schemes = {"small": few | {"only": ("swap and contrast", "joint", "cross-entropy")}}
-    yield Item("table-5", "training schemes", runs=digits, **tables | schemes)
-    for k, what in enumerate(("t-SNE of both parts", "which codes move, colored", "turned", "what the decoder makes")):
-        yield Item(f"figure-{5 + k}", what, "swap_contrast.figures", small=small)
+    tables: dict[str, Any] = {"script": "swap_contrast.tables", "small": few, "data": f"{COLORS}; {SHAPES}"}
+    digits = tables | {"data": COLORS}
+    table_1 = (colored, colored | {"tuned": True}, {"data": "shapes3d"})
+    yield Item("table-1", "accuracy on unseen nuisances (MPI3D: --data mpi3d)", runs=table_1, **tables)
+    yield Item("table-2", "accuracy on rotated digits", runs=(rotated, rotated | {"tuned": True}), **digits)
+    scores: dict[str, Any] = {"script": "swap_contrast.disentangled", "data": SHAPES}
+    two = small | {"only": ("swap and contrast", "Ada-GVAE"), "seeds": 1}
+    yield Item("table-3", "disentanglement of 3DShapes", small=two, **scores)
+    yield Item("table-4", "effect of the warm-ups", runs=({"warm_ups": True},), small=small | {"seeds": 1}, **scores)
+    schemes = digits | {"small": few | {"only": ("swap and contrast", "joint", "cross-entropy")}}
+    yield Item("table-5", "training schemes", runs=(colored, rotated), **schemes)
+    titles = ("t-SNE of both parts", "which codes change, colored digits", "the same, rotated digits", "exchanges")
+    for k, title in enumerate(titles):
+        yield Item(f"figure-{5 + k}", title, "swap_contrast.figures", small=small)
+    own: dict[str, Any] = {"own": True}
+    ours = digits | own | {"small": few | {"only": ()}}
+    yield Item("ablation", "losses left out one at a time", runs=(colored | {"ablate": True},), **ours)
+    narrow = ({**colored, "ablate": True, "scale": "small", "steps": 2_500},)
+    yield Item("ablation-small", "the same with a narrow network", runs=narrow, **ours)
+    yield Item("batch-128", "baselines with 128 images a step", runs=(colored | {"batch": 128},), **digits | own)
+    every = few | {"only": ("CNN", "swap and contrast")}
+    tune = tuple(run | {"tune": True, "seeds": 2} for run in (colored, rotated))
+    yield Item("tuning", "settings of every method compared", runs=tune, **digits | own | {"small": every})
+    far = ({"data": "shapes3d", "distant": True},)
+    yield Item("distant-colors", "3DShapes, colors far from training", runs=far, **tables | own)
+
+
+def _baselines() -> Iterator[Item]:
+    small = {"steps": 60, "seeds": 1}
+    title = "variational autoencoders on three factors"
+    yield Item("vae-learning", title, "baselines.vae_learning", small=small, data=SPRITES, own=True)
 
 
 def items() -> dict[str, Item]:
-    """All of them by name."""
-    makers = (_gin, _self_supervised, _hlle, _intervention, _swap_contrast)
-    found = {}
-    for paper, make in zip(PAPERS, makers, strict=True):
-        for item in make():
-            found[f"{paper}/{item.name}"] = item._replace(name=f"{paper}/{item.name}")
-    return found
+    """Return every table, figure and own experiment by name."""
+    makers = (_gin, _self_supervised, _hlle, _intervention, _swap_contrast, _baselines)
+    return {
+        f"{paper}/{item.name}": item._replace(name=f"{paper}/{item.name}")
+        for paper, make in zip(PAPERS, makers, strict=True)
+        for item in make()
+    }
 
 
 def find(name: str) -> Item:
-    """An item by its name, or an error that says which are near."""
+    """Return an item by its name, or raise an error that suggests similar names."""
     every = items()
     if name not in every:
         raise unknown("table or figure", name, every)
     return every[name]
-
-
-# Studies --------------------------------------------------------------------------------------------------------
-
-
-def module(item: Item) -> Any:
-    """Import the script of an item."""
-    if not item.study:
-        raise InputError(f"{item.name} has nothing to run: {item.what}")
-    return import_module(f"unweave.papers.{item.study}")
-
-
-def options(item: Item, scale: Scale, out: Path | None = None) -> list[Any]:
-    """The options of every run of an item's study; results go below `out`."""
-    kind = module(item).Options
-    found = []
-    for run in item.runs:
-        chosen = kind(**run | (dict(item.small) if scale == "small" else {}))
-        where = Path(*chosen.out.parts[1:])  # without the leading papers/
-        if out is not None:
-            chosen = replace(chosen, out=out / where)
-        if chosen not in found:  # at small scale several may be the same
-            found.append(chosen)
-    return found
-
-
-def state(item: Item, out: Path) -> str:
-    """A verdict, from full scale where that was run, else from the small one."""
-    if not item.study:
-        return "nothing to run"
-    full = findings(item, out).verdict()
-    small = findings(item, out, "small").verdict() if full == "not run" else full
-    return full if small in (full, "not run") else f"small scale alone: {small}"
-
-
-def findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
-    """What the stored results of an item say; nothing where there are none."""
-    if not item.study:
-        return Findings()
-    study, part = module(item), item.name.partition("/")[2]
-    return together(study.findings(each, part) for each in options(item, scale, out))
-
-
-def perform(item: Item, chosen: list[Any], *, quiet: bool = False) -> Findings:
-    """Run the study of an item; what is done already is not repeated. Quiet: what it prints goes with the progress."""
-    study, part = module(item), item.name.partition("/")[2]
-    with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
-        for each in chosen:
-            study.main(plausible(each))
-    return together(study.findings(each, part) for each in chosen)
-
-
-def stored() -> Path:
-    """Return the folder of the results that come with the package."""
-    return Path(__file__).parent
-
-
-# The page -------------------------------------------------------------------------------------------------------
-
-
-HEAD = """# The papers
-
-Every table and figure of the five papers, and what became of it here. This page is written by `unweave paper docs` from
-the results under `src/unweave/papers`; what was run and how long it took is in [studies.md](studies.md). A verdict is
-by the claims of the paper; its numbers stand beside ours, mean and 95 % interval over the runs. That one method is
-ahead of another holds where so large a lead has a chance below one in twenty (Welch's test over the runs, one-sided).
-Nothing is corrected for the number of claims: of twenty leads that are none, one will hold.
-"""
-
-
-def page(out: Path) -> str:
-    """All that is stored, as Markdown."""
-    parts = [HEAD]
-    every = items()
-    for paper, title in PAPERS.items():
-        parts += [
-            f"\n## {title}\n",
-            "| name | shows | verdict | data in the place of the paper's |",
-            "|---|---|---|---|",
-        ]
-        details = []
-        for name, item in every.items():
-            if not name.startswith(f"{paper}/"):
-                continue
-            found = findings(item, out)
-            parts.append(f"| {name} | {item.what} | {state(item, out)} | {item.data} |")
-            details += _details(name, found)
-        parts += details
-    return "\n".join(parts) + "\n"
-
-
-def _details(name: str, found: Findings) -> list[str]:
-    """Claims and numbers of one item."""
-    if not found.claims:
-        return []
-    lines = [f"\n### {name}\n", *(f"- {c.told()}" for c in found.claims), *(f"- note: {text}" for text in found.notes)]
-    if found.missing:
-        lines.append(f"- not run: {', '.join(found.missing)}")
-    if found.numbers:
-        lines += [f"\n{found.distance()}.\n", "| | runs | ours | paper |", "|---|---|---|---|"]
-        lines += [f"| {n.name} | {len(n.ours)} | {plus_minus(n.ours)} | {n.paper:g} |" for n in found.numbers]
-    return lines

@@ -1,4 +1,4 @@
-"""What a study found beside what its paper says: numbers, claims, and a verdict."""
+"""Results of a script beside those of its paper: numbers, claims, and a verdict."""
 
 from __future__ import annotations
 
@@ -16,92 +16,109 @@ from unweave.utils.locks import lock
 from unweave.utils.storage import write_atomic
 
 T = TypeVar("T")
-CLOSE = 0.05  # of a score, or as a share of a larger number: nobody would call it another result
-SURE = 0.05  # how likely a lead may be by chance alone (Welch's test) and still be called one
+TOLERANCE = 0.05  # difference of two scores that counts as the same result; relative for numbers above 1
+SIGNIFICANCE = 0.05  # a lead counts where Welch's one-sided test has a smaller p
 
 
 class Number(NamedTuple):
-    """A number of the paper, and ours, one for each run."""
+    """A number of the paper beside ours, one value for each run."""
 
     name: str
     ours: Sequence[float]
     paper: float
 
     @property
-    def off(self) -> float:
-        """How much more we have, in units in which CLOSE is small."""
+    def difference(self) -> float:
+        """Our mean minus the paper's number, relative where the latter is above 1."""
         return (float(np.mean(self.ours)) - self.paper) / max(1.0, abs(self.paper))
 
 
 class Claim(NamedTuple):
-    """What is said, and whether it is so here; None: in the means, but runs differ too much to be sure."""
+    """A statement, and whether our results support it; None: the means do, but p is not below 0.05."""
 
     text: str
     holds: bool | None
     own: bool = False
-    """ours, not the paper's: it has no part in the verdict"""
+    """Whether the claim is ours: then it has no part in the verdict on the paper."""
 
-    def told(self) -> str:
-        """In a line."""
-        state = {True: "holds", False: "does not hold", None: "holds in the means only"}[self.holds]
+    def describe(self) -> str:
+        """Return the claim and its state in a line."""
+        state = {True: "holds", False: "does not hold", None: "holds in the mean only"}[self.holds]
         return f"{state}: {self.text}" + (" (our own claim)" if self.own else "")
 
 
 class Findings(NamedTuple):
-    """All that is known of a table or figure."""
+    """What the stored results say about a table or figure."""
 
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
     figures: tuple[Path, ...] = ()
+    """Figures that were drawn."""
     missing: tuple[str, ...] = ()
-    """what the paper has and was not run"""
+    """What the paper has and we did not run."""
     notes: tuple[str, ...] = ()
-    """what a reader should know besides"""
+    effort: str = ""
+    """Seeds and steps behind the results."""
 
     def verdict(self) -> str:
-        """Reproduced, not, or partly; by the claims, since numbers depend on data and time that we do not have."""
-        theirs = [claim.holds for claim in self.claims if not claim.own]
-        state = _state(theirs) if theirs else "drawn" if self.figures else "not run"
+        """Return the verdict by the paper's claims: "reproduced", "not reproduced", "not run", ...
+
+        Numbers have no part in it, since they depend on data and budgets that differ from the paper's.
+        """
+        states = [claim.holds for claim in self.claims if not claim.own]
+        state = _summarize(states) if states else "drawn" if self.figures else "run" if self.effort else "not run"
         return state + (f"; {plural(len(self.missing), 'part')} not run" if self.missing and state != "not run" else "")
 
+    def status(self) -> str:
+        """Return the verdict with seeds and steps."""
+        return self.verdict() + (f" ({self.effort})" if self.effort else "")
+
     def distance(self) -> str:
-        """How far our numbers are from the paper's, in words."""
+        """Return how far our numbers are from the paper's, in words."""
         if not self.numbers:
             return ""
-        off = np.abs([number.off for number in self.numbers])
-        close = int((off <= CLOSE).sum())
-        return f"{close} of {len(off)} numbers within {CLOSE}; half of them are more than {np.median(off):.2f} off"
+        differences = np.abs([number.difference for number in self.numbers])
+        close = int((differences <= TOLERANCE).sum())
+        median = f"median difference {np.median(differences):.2f}"
+        return f"{close} of {len(differences)} numbers within {TOLERANCE}; {median}"
 
 
-def _state(claims: Sequence[bool | None]) -> str:
-    held, half = claims.count(True), claims.count(None)
+def _summarize(claims: Sequence[bool | None]) -> str:
+    held, in_mean = claims.count(True), claims.count(None)
     if held == len(claims):
         return "reproduced"
-    if not held:  # what chance may have done is no reproduction
-        return f"in the means only: {half} of {len(claims)} claims" if half else "not reproduced"
-    return f"partly: {held} of {len(claims)} claims" + (f", {half} in the means only" if half else "")
+    if not held:  # a lead that chance may explain is no reproduction
+        return f"mean only: {in_mean} of {len(claims)} claims" if in_mean else "not reproduced"
+    return f"partly reproduced: {held} of {len(claims)} claims" + (f", {in_mean} mean only" if in_mean else "")
 
 
-def ahead(
-    text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str], *, tried: int = 1
+def compare_means(
+    text: str, scores: Mapping[str, Sequence[float]], ours: str, others: Iterable[str], *, candidates: int = 1
 ) -> tuple[Claim, ...]:
-    """The claim that ours has a better mean than each of the others; none where one of them was not run.
+    """Return the claim that our mean is above that of each of the others; no claim where one of them was not run.
 
-    `tried`: of so many settings ours was picked by these very scores, and is the less sure for it (Bonferroni).
+    Args:
+        text: The claim in words.
+        scores: Scores of the runs by method; larger is better.
+        ours: The method that the claim is about.
+        others: The methods that it is compared with.
+        candidates: Number of settings that ours was chosen from by these very scores (Bonferroni correction).
     """
     rivals = list(others)
     if not rivals or not all(len(scores.get(name, ())) for name in (ours, *rivals)):
         return ()
-    lead = [float(np.mean(scores[ours]) - np.mean(scores[name])) for name in rivals]
-    if min(lead) <= 0:
+    leads = [float(np.mean(scores[ours]) - np.mean(scores[name])) for name in rivals]
+    if min(leads) <= 0:
         return (Claim(text, False),)
-    several = all(len(scores[name]) > 1 for name in (ours, *rivals))
-    sure = several and all(tried * _chance(scores[ours], scores[name]) < SURE for name in rivals)
-    return (Claim(text, True if sure else None),)
+    repeated = all(len(scores[name]) > 1 for name in (ours, *rivals))
+    significant = repeated and all(
+        candidates * _p_value(scores[ours], scores[name]) < SIGNIFICANCE for name in rivals
+    )
+    return (Claim(text, True if significant else None),)
 
 
-def _chance(a: Sequence[float], b: Sequence[float]) -> float:
-    """How likely so large a lead of a over b is by chance; runs that are all the same leave none."""
+def _p_value(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the p-value of Welch's one-sided test that `a` has the larger mean; 0 where no run differs."""
     if np.ptp(a) == 0 == np.ptp(b):
         return 0.0
     with warnings.catch_warnings():
@@ -109,43 +126,55 @@ def _chance(a: Sequence[float], b: Sequence[float]) -> float:
         return float(ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
 
 
-def kept(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
-    """The table of a study, written: these rows, and those of other runs, told apart `by` some columns, that earlier
-    calls have put there, or others that end at the same moment.
+def merge_rows(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFrame:
+    """Write rows into a table that may exist, and return all of its rows.
+
+    Rows in the table with the same values in the columns `by` are replaced, others stay. Several processes may do so at
+    the same time.
     """
     with lock(path):
         if path.is_file():
             before = pd.read_csv(path, keep_default_na=False, na_values=[""])
             if not {*by} <= {*before}:
                 raise InputError(f"{path} has no columns {', '.join(by)}: it is another table; move it away")
-            again = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
-            rows = pd.concat([before[~again], rows], ignore_index=True)
-        write_atomic(path, rows.to_csv(index=False))
+            replaced = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
+            if not replaced.all():
+                rows = pd.concat([before[~replaced], rows], ignore_index=True)
+        write_whole(path, rows.to_csv(index=False))
     return rows
 
 
-def drawn(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those figures that are there."""
-    return tuple(path for path in paths if path.is_file())
-
-
-def together(found: Iterable[Findings]) -> Findings:
-    """What several parts of a table found, as one."""
-    whole = Findings()
-    for part in found:
-        whole = Findings(
-            whole.numbers + part.numbers,
-            whole.claims + part.claims,
-            whole.figures + part.figures,
-            whole.missing + part.missing,
-            whole.notes + part.notes,
+def merge_findings(parts: Iterable[Findings]) -> Findings:
+    """Return the findings of several runs of a script as one."""
+    merged = Findings()
+    for part in parts:
+        efforts = dict.fromkeys(text for text in (merged.effort, part.effort) if text)
+        merged = Findings(
+            merged.numbers + part.numbers,
+            merged.claims + part.claims,
+            merged.figures + part.figures,
+            merged.missing + part.missing,
+            merged.notes + tuple(note for note in part.notes if note not in merged.notes),
+            "; ".join(efforts),
         )
-    return whole
+    return merged
 
 
-def contestants(found: dict[str, T], only: Sequence[str]) -> dict[str, T]:
-    """Those that a study is asked for: each word is the whole name of one, or a part of the names of several."""
-    names = {name for word in only for name in found if name == word or (word not in found and word in name)}
+def describe_effort(rows: pd.DataFrame, by: Sequence[str], steps: int) -> str:
+    """Return the number of seeds per group of rows, and of steps, in words."""
+    seeds = rows.groupby([*by])["seed"].nunique()
+    low, high = int(seeds.min()), int(seeds.max())
+    return (plural(low, "seed") if low == high else f"{low} to {high} seeds") + f", {steps:,} steps"
+
+
+def select_methods(methods: dict[str, T], only: Sequence[str]) -> dict[str, T]:
+    """Return the methods that `--only` asks for: each word is the name of one, or a part of the names of several."""
+    names = {name for word in only for name in methods if name == word or (word not in methods and word in name)}
     if only and not names:
-        raise InputError(f"--only {' '.join(only)}: no method is called so (there are: {', '.join(found)})")
-    return {name: m for name, m in found.items() if name in names or not only}
+        raise InputError(f"--only {' '.join(only)}: no method has this name (there are: {', '.join(methods)})")
+    return {name: method for name, method in methods.items() if name in names or not only}
+
+
+def folder_name(name: str, parts: Mapping[str, bool]) -> str:
+    """Return a folder's name with the parts whose value is true, e.g. "dsprites-small"."""
+    return "-".join([name, *(part for part, used in parts.items() if used)])

@@ -1,11 +1,11 @@
-"""Does learning happen? The variational family on dSprites with three factors: x, y and scale.
+"""Does training converge? Variational autoencoders on dSprites with three factors: x, y and scale.
 
-python -m unweave.papers.baselines.vae_learning  # 5,000 steps, three seeds; minutes on a GPU, hours on two cores
-python -m unweave.papers.baselines.vae_learning --steps 500 --seeds 1
+unweave paper run baselines/vae-learning              # 5,000 steps, three seeds; minutes on a GPU, hours on two cores
+unweave paper run baselines/vae-learning --steps 500 --seeds 1
 
-All 6,144 images of one ellipse at one angle. Runs are kept under OUT/runs and not repeated; models that differ in seed
-and strength alone are trained together. Wanted: a beta-VAE reconstructs within 60 nats an image and reaches a MIG above
-0.2; FactorVAE and beta-TCVAE do no worse than beta = 1.
+All 6,144 images of one ellipse at one angle. Models that differ only in seed and loss weights are trained together, and
+finished runs are not repeated. Expected: a beta-VAE reconstructs within 60 nats an image and reaches a MIG above 0.2;
+FactorVAE and beta-TCVAE do no worse than beta = 1.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, print_table, print_text, progress
+from unweave.data.core import Table
 from unweave.datasets import Slice
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE
 from unweave.methods.neural import Neural
-from unweave.report.figures.curves import draw_loss_curves
-from unweave.report.figures.style import save_figure
-from unweave.report.figures.traversal import draw_kl_per_code, draw_reconstructions, draw_traversals
+from unweave.papers.folders import Folders
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.verdicts import Claim, Findings, describe_effort
+from unweave.report.figures.curves import curves
+from unweave.report.figures.traversal import kl_per_code, reconstructions, traversals
 
 COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accuracy")
 
@@ -36,20 +38,28 @@ COLUMNS = ("mig", "dci[trees].disentanglement", "mcc", "factor-vae-score.accurac
 class Options:
     """The variational family on dSprites with three factors."""
 
-    out: Path = Path("papers/baselines/results")
-    """where runs, figures and tables go"""
+    out: Path = Path("papers/baselines")
+    """Folder of the experiment: results and figures go below it."""
     steps: int = 5_000
-    """gradient steps"""
+    """Gradient steps."""
     seeds: int = 3
-    """repetitions"""
+    """Number of repetitions."""
     latent_dim: int = 10
-    """codes"""
-    precision: str = "tf32"
-    """of products on a GPU"""
+    """Number of codes."""
+    precision: Literal["single", "tf32", "bf16"] = "tf32"
+    """Precision of matrix products on a GPU."""
+
+
+DATA = Slice(of="dsprites", vary=("x", "y", "scale"), points=6_144)
+
+
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    return Folders(options.out)
 
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
-    """Every contestant with its setting in words."""
+    """Return the methods by their names in the table."""
     shared: Any = {
         "steps": options.steps, "seed": seed, "latent_dim": options.latent_dim, "precision": options.precision,
     }  # fmt: skip
@@ -70,13 +80,12 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     }
 
 
-def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[str, Path]]:
-    """One row per run, and the folder of the first seed of every contestant."""
-    data = Slice(of="dsprites", vary=("x", "y", "scale"), points=6_144)
-    runs = [(name, seed, Run(data, m)) for seed in range(options.seeds) for name, m in methods(options, seed).items()]
-    folder = options.out / "runs"
+def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[str, Path]]:
+    """Train every method, and return one row per run and the folder of the first seed of every method."""
+    runs = [(name, seed, Run(DATA, m)) for seed in range(options.seeds) for name, m in methods(options, seed).items()]
+    folder = folders(options).runs
     metrics = [column.partition(".")[0] for column in COLUMNS]
-    scores = execute([run for _, _, run in runs], folder, metrics=metrics, notify=notify).set_index("key")
+    scores = execute([run for _, _, run in runs], folder, metrics=metrics, notify=output.progress).set_index("key")
     rows: list[dict[str, Any]] = []
     first: dict[str, Path] = {}
     for name, seed, run in runs:
@@ -84,43 +93,68 @@ def table(options: Options, notify: Any) -> tuple[pd.DataFrame, dict[str, Path]]
             continue
         history = pd.read_parquet(folder / run.key / "history.parquet")
         last = history.iloc[-max(1, len(history) // 20) :].mean()  # the last twentieth of the steps
-        found = {c: float(scores[c].loc[run.key]) for c in COLUMNS}
-        rows.append({"method": name, "seed": seed, "rec": last["rec"], "kl": last["kl"], **found})
+        row = {column: float(scores[column].loc[run.key]) for column in COLUMNS}
+        rows.append({"method": name, "seed": seed, "rec": last["rec"], "kl": last["kl"], **row})
         first.setdefault(name, folder / run.key)
     return pd.DataFrame(rows), first
 
 
-def figures(first: dict[str, Path], out: Path) -> None:
-    """Traversals, reconstructions, KL and curves of the first seed of every contestant."""
-    x = Slice(of="dsprites", vary=("x", "y", "scale"), points=6_144).load().x.numpy()
-    chosen = x[np.random.default_rng(0).permutation(len(x))]
+def draw(first: dict[str, Path], place: Folders) -> None:
+    """Draw traversals, reconstructions, KL and learning curves of the first seed."""
+    data = DATA.load()
+    assert isinstance(data, Table)
+    x = data.x.numpy()
+    shown = x[np.random.default_rng(0).permutation(len(x))]
     for name, folder in first.items():
         method, file = load(folder), re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        save_figure(draw_traversals(method, chosen[:2_000]), out / f"traversal-{file}.png")
+        assert isinstance(method, Neural)
+        place.save(traversals(method, shown[:2_000]), f"traversal-{file}.png")
         if name.startswith("beta-VAE, beta = 4"):
-            save_figure(draw_reconstructions(method, chosen[:10]), out / "reconstructions.png")
-            save_figure(draw_kl_per_code(method, chosen[:2_000]), out / "kl.png")
-            save_figure(draw_loss_curves({name: method.history}), out / "curves.png")
+            place.save(reconstructions(method, shown[:10]), "reconstructions.png")
+            place.save(kl_per_code(method, shown[:2_000]), "kl.png")
+            place.save(curves({name: method.history}), "curves.png")
 
 
-def main(options: Options) -> None:
-    """Run what is missing, draw, print the table."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    with progress() as notify:
-        rows, first = table(options, notify)
-        rows.to_csv(options.out / "scores.csv", index=False)
-        notify("figures")
-        figures(first, options.out)
-    columns = [c for c in rows.columns if c not in ("method", "seed")]
+def tables(options: Options) -> list[TextTable]:
+    """Return mean and standard deviation over the stored seeds."""
+    path = folders(options).scores
+    if not path.is_file():
+        return []
     lines = []
-    for name, group in rows.groupby("method", sort=False):
-        cells = [f"{group[c].mean():.1f}" for c in ("rec", "kl")]
-        cells += [f"{group[c].mean():.3f} +- {group[c].std(ddof=0):.3f}" for c in columns if c not in ("rec", "kl")]
+    for name, group in pd.read_csv(path).groupby("method", sort=False):
+        cells = [f"{group[column].mean():.1f}" for column in ("rec", "kl")]
+        cells += [f"{group[column].mean():.3f} +- {group[column].std(ddof=0):.3f}" for column in COLUMNS]
         lines.append([str(name), *cells])
-    title = f"{options.steps:,} steps, {rows['seed'].nunique()} seeds: mean +- deviation"
-    print_table(["method", *columns], lines, title)
-    print_text(f"Figures and scores.csv are in {options.out}.")
+    columns = ("method", "rec", "KL", "MIG", "DCI disentanglement", "MCC", "FactorVAE score")
+    return [TextTable("Mean and standard deviation over seeds; rec and KL in nats an image", columns, lines)]
 
 
-if __name__ == "__main__":
-    launch(main, Options)
+def findings(options: Options, part: str) -> Findings:
+    """Return what we expected before we ran it, judged by the stored runs."""
+    path = folders(options).scores
+    if not path.is_file():
+        return Findings()
+    rows = pd.read_csv(path)
+    means = rows.groupby("method")[["rec", "mig"]].mean()
+    beta = means[means.index.str.startswith("beta-VAE")]
+    plain = float(means.loc["VAE (beta = 1)", "mig"])
+    good = bool(((beta["rec"] < 60) & (beta["mig"] > 0.2)).any())
+    claims = [Claim("a beta-VAE reconstructs within 60 nats an image and has a MIG above 0.2", good, own=True)]
+    for name in ("FactorVAE, gamma = 10", "beta-TCVAE, beta = 6"):
+        if name in means.index:
+            claims.append(Claim(f"{name} has no lower MIG than beta = 1", float(means.loc[name, "mig"]) >= plain, own=True))
+    effort = describe_effort(rows, ["method"], options.steps)
+    return Findings(claims=tuple(claims), figures=folders(options).drawn("*.png"), effort=effort)
+
+
+def main(options: Options, output: Output = SILENT) -> None:
+    """Run what is missing, draw, and report the table."""
+    place = folders(options)
+    place.create()
+    rows, first = run_all(options, output)
+    rows.to_csv(place.scores, index=False)
+    output.progress("drawing")
+    draw(first, place)
+    for table in tables(options):
+        output.table(table)
+    output.text(f"Scores are in {place.results}, figures in {place.figures}.")

@@ -1,13 +1,13 @@
-"""GIN on handwritten digits: the spectrum, the informative variables one by one, samples, and bits per dimension.
+"""GIN on handwritten digits: spectrum, informative variables, samples, and bits per dimension.
 
-python -m unweave.papers.gin.digits  # MNIST, the paper's network and settings; minutes on a GPU
-python -m unweave.papers.gin.digits --data emnist                 # the paper's data, where the files are
-python -m unweave.papers.gin.digits --method self-supervised      # augmentations instead of labels
-python -m unweave.papers.gin.digits --epochs 1                    # to see it run
+unweave paper run gin/figure-3                           # MNIST, the paper's network; minutes on a GPU
+unweave paper run gin/figure-3 --data emnist             # the paper's data, where the files are
+unweave paper run self-supervised-gin/figure-4           # augmentations instead of labels
+unweave paper run gin/figure-3 --epochs 1                # to see it run
 
-Sorrenson, Rother and Koethe (2020), Sec. 4.4: batch 240, Adam 0.0003, noise 0.01, 95 epochs; the learning rate falls
-to a tenth after five eighths of them, where the paper has 45 of 95. Self-supervised GIN (2021), Sec. 4.3: batch 20 of
-eight images each, 20 epochs; of its learning rate of 0.03 we take a hundredth, GIN's own.
+Sorrenson, Rother and Köthe (2020), Sec. 4.4: batch 240, Adam with learning rate 0.0003, noise 0.01, 95 epochs. The
+learning rate falls to a tenth after five eighths of the steps, where the paper has 45 of 95 epochs. Self-supervised GIN
+(2021), Sec. 4.3: batches of 20 times eight images, 20 epochs; the learning rate is GIN's, a hundredth of the paper's.
 """
 
 from __future__ import annotations
@@ -20,42 +20,51 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
-from unweave.cli.terminal import launch, print_text
+from unweave.data.core import Table
 from unweave.datasets import EMNIST, MNIST
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import GIN, SelfSupervisedGIN
-from unweave.papers.verdicts import Claim, Findings, Number, drawn
-from unweave.report.figures.curves import draw_loss_curves
-from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
-from unweave.report.figures.style import save_figure
+from unweave.papers.folders import Folders
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.verdicts import Claim, Findings, Number
+from unweave.report.figures.curves import curves
+from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
+from unweave.report.figures.traversal import grid
 from unweave.utils.storage import read_json, write_json
 
-EXTRA = 2  # variables behind the knee that are drawn too, and more where the papers show more
+EXTRA_VARIABLES = 2  # drawn beyond the informative ones; more where the papers show more
+NUMBERS = "numbers.json"
 
 
 @dataclass(kw_only=True)
 class Options:
     """GIN on handwritten digits."""
 
-    out: Path = Path("papers")
-    """where a folder for the model, the figures and the numbers goes"""
+    out: Path = Path("papers/gin")
+    """Folder of the paper: results and figures go below it."""
     data: Literal["mnist", "emnist"] = "mnist"
-    """which digits"""
+    """Which digits."""
     method: Literal["labels", "self-supervised"] = "labels"
-    """GIN, or self-supervised GIN"""
+    """GIN, which uses labels, or self-supervised GIN."""
     epochs: int = 0
-    """passes over the data; 0: the paper's, 95 or 20"""
+    """Passes over the data; 0: the paper's, 95 or 20."""
     steps: int = 0
-    """gradient steps in their place"""
+    """Gradient steps instead of epochs; 0: as many as the epochs have."""
     precision: Literal["single", "tf32", "bf16"] = "tf32"
-    """of products on a GPU"""
+    """Precision of matrix products on a GPU."""
     seed: int = 0
-    """of the start"""
+    """Seed of weights and batches."""
 
 
-def method(options: Options, images: int) -> Any:
-    """The paper's settings."""
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    return Folders(options.out, "digits" if options.data == "mnist" else options.data)
+
+
+def make_method(options: Options, images: int) -> GIN | SelfSupervisedGIN:
+    """Create the method with the paper's settings."""
     shared: Any = {"seed": options.seed, "precision": options.precision}
     if options.method == "labels":
         return GIN(steps=options.steps or (options.epochs or 95) * images // 240, batch_size=240, **shared)
@@ -64,45 +73,35 @@ def method(options: Options, images: int) -> Any:
     )
 
 
-def bits(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
-    """Bits per dimension of test digits given their labels, on the scale of 256 gray levels, noise added."""
+def bits_per_dimension(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
+    """Compute bits per dimension of digits x given their labels u, with noise, on the scale of 256 gray levels."""
     noisy = x + 0.01 * np.random.default_rng(0).standard_normal(x.shape).astype(np.float32)
     return float(8 - model.log_prob(noisy, u).mean() / x[0].size / math.log(2))
 
 
-def figures(model: Any, x: np.ndarray, u: np.ndarray, out: Path) -> None:
-    """Those of both papers."""
-    save_figure(draw_spectra(model, x[:5_000]), out / "spectrum.png")
-    save_figure(draw_loss_curves({model.name: model.history}), out / "curves.png")
-    rows = None if isinstance(model, GIN) else class_centers(model, x[:5_000], u[:5_000])
+def draw(model: GIN | SelfSupervisedGIN, x: np.ndarray, u: np.ndarray, place: Folders) -> None:
+    """Draw the figures of both papers."""
+    place.save(spectra(model, x[:5_000]), "spectrum.png")
+    place.save(curves({model.name: model.history}), "curves.png")
+    rows = None if isinstance(model, GIN) else centers(model, x[:5_000], u[:5_000])
     shown = max(high for _, high in SHOWN["labels" if isinstance(model, GIN) else "self-supervised"].values())
-    for j in range(min(max(model.n_informative_ + EXTRA, shown), MAX_VARIABLES)):
-        save_figure(draw_variable(model, j, rows), out / f"variable-{j + 1:02}.png")
+    for j in range(min(max(model.n_informative_ + EXTRA_VARIABLES, shown), MOST_VARIABLES)):
+        place.save(variable(model, j, rows), f"variable-{j + 1:02}.png")
     if isinstance(model, GIN):
-        save_figure(draw_samples(model), out / "samples-full.png")
-        save_figure(draw_samples(model, temperature=0.8, informative=True), out / "samples-reduced.png")
-        transfers(model, x[:10], u[:10], out)
+        place.save(styles(model), "samples-full.png")
+        place.save(styles(model, temperature=0.8, informative=True), "samples-reduced.png")
+        place.save(draw_transfer(model, x[:10], u[:10]), "transfer.png")
 
 
-def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
-    """Ten digits in the styles that they have, as every class."""
-    from unweave.report.figures.traversal import draw_grid
-
+def draw_transfer(model: GIN, x: np.ndarray, u: np.ndarray) -> Figure:
+    """Draw digits x with labels u as every class, in their own style."""
     every = [model.transfer(x, k, from_label=u, informative=True) for k in model.names_]
     rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)
-    save_figure(
-        draw_grid([(f"digit {i + 1}", np.clip(r, 0, 1)) for i, r in enumerate(rows)], "observed, then as each class"),
-        out / "transfer.png",
-    )
+    images = [(f"digit {i + 1}", np.clip(row, 0, 1)) for i, row in enumerate(rows)]
+    return grid(images, "observed, then as each class")
 
 
-def place(options: Options) -> Path:
-    """Where everything goes."""
-    paper = "gin" if options.method == "labels" else "self_supervised_gin"
-    return options.out / paper / "results" / ("digits" if options.data == "mnist" else options.data)
-
-
-# Which variables a figure shows, in GIN's paper and in that of self-supervised GIN; the spectrum is another figure.
+# First and last variable of each figure, in the paper of GIN and in that of self-supervised GIN.
 SHOWN = {
     "labels": {
         "figure-4": (1, 8), "figure-5": (9, 24), **{f"figure-{10 + k}": (4 * k + 1, 4 * k + 4) for k in range(6)},
@@ -114,48 +113,64 @@ SHOWN = {
 }  # fmt: skip
 
 
+def tables(options: Options) -> list[TextTable]:
+    """Return the numbers of the stored model."""
+    path = folders(options).results / NUMBERS
+    if not path.is_file():
+        return []
+    numbers = read_json(path)
+    names = ("data", "steps", "seconds", "informative", "confidence", "bits per dimension")
+    rows = [[name, _format(numbers[name])] for name in names if name in numbers]
+    return [TextTable(f"{numbers['method']} on {numbers['data']}", ("", "value"), rows)]
+
+
+def _format(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def findings(options: Options, part: str) -> Findings:
-    """The figures of both papers, and how many variables are informative."""
-    out, spectrum = place(options), part == ("figure-3" if options.method == "labels" else "figure-4")
-    if not (out / "numbers.json").is_file():
+    """Return the figures of both papers, and the claim about the number of informative variables."""
+    place, is_spectrum = folders(options), part == ("figure-3" if options.method == "labels" else "figure-4")
+    path = place.results / NUMBERS
+    if not path.is_file():
         return Findings()
     low, high = SHOWN[options.method].get(part, (1, 0))
     names = [f"variable-{j:02}.png" for j in range(low, high + 1)]
-    names += ["spectrum.png"] * spectrum + ["samples-full.png", "samples-reduced.png"] * (part == "figure-9")
-    figures = drawn(out / name for name in names)
-    if not spectrum:
-        missing = tuple(name for name in names if not (out / name).is_file()) if figures else ()
-        return Findings(figures=figures, missing=missing)
-    count, expected = read_json(out / "numbers.json")["informative"], 22 if options.method == "labels" else 20
-    knee = Claim("the spectrum falls off after about twenty of 784 variables", expected / 2 <= count <= 2 * expected)
-    return Findings((Number("informative variables", [count], expected),), (knee,), figures)
+    names += ["spectrum.png"] if is_spectrum else []
+    names += ["samples-full.png", "samples-reduced.png"] if part == "figure-9" else []
+    figures = place.drawn(*names)
+    numbers = read_json(path)
+    effort = f"1 seed, {numbers['steps']:,} steps"
+    if not is_spectrum:
+        missing = tuple(name for name in names if place.figures / name not in figures) if figures else ()
+        return Findings(figures=figures, missing=missing, effort=effort if figures else "")
+    count, paper = numbers["informative"], 22 if options.method == "labels" else 20
+    knee = Claim("the spectrum falls off after about twenty of 784 variables", paper / 2 <= count <= 2 * paper)
+    return Findings((Number("informative variables", [count], paper),), (knee,), figures, effort=effort)
 
 
-def main(options: Options) -> None:
-    """Train, draw, print."""
-    kind = MNIST if options.data == "mnist" else EMNIST
-    train, test = kind(split="train").load(), kind(split="test").load()
-    out = place(options)
-    out.mkdir(parents=True, exist_ok=True)
+def main(options: Options, output: Output = SILENT) -> None:
+    """Train, draw, and report the numbers."""
+    dataset = MNIST if options.data == "mnist" else EMNIST
+    train, test = dataset(split="train").load(), dataset(split="test").load()
+    assert isinstance(train, Table)
+    place = folders(options)
+    place.create()
     start = time.perf_counter()
-    model = fit_or_load(method(options, len(train)), train, out / "model")
+    model = fit_once(make_method(options, len(train)), train, place.results / "model")
     seconds = time.perf_counter() - start
     x, c = test.collect(10_000, torch.Generator().manual_seed(0))
     images, labels = x.float().numpy(), c[:, 0].long().numpy()
-    figures(model, images, labels, out)
-    numbers = {
+    draw(model, images, labels, place)
+    numbers: dict[str, Any] = {
         "data": options.data, "method": model.name, "steps": model.steps, "seconds": round(seconds, 1),
         "informative": model.n_informative_, "confidence": model.confidence_,
         "spectrum": [round(float(s), 6) for s in model.spectrum_], "diagnosis": model.diagnosis_,
     }  # fmt: skip
     if isinstance(model, GIN):
-        numbers["bits per dimension"] = bits(model, images, labels)
-    write_json(out / "numbers.json", numbers)
-    for name in ("steps", "seconds", "informative", "confidence", "bits per dimension"):
-        print_text(f"{name}: {numbers.get(name, '-')}")
-    print_text("\n".join(model.diagnosis_))
-    print_text(f"Figures and numbers.json are in {out}.")
-
-
-if __name__ == "__main__":
-    launch(main, Options)
+        numbers["bits per dimension"] = bits_per_dimension(model, images, labels)
+    write_json(place.results / NUMBERS, numbers)
+    for table in tables(options):
+        output.table(table)
+    output.text("\n".join(model.diagnosis_))
+    output.text(f"Numbers are in {place.results}, figures in {place.figures}.")

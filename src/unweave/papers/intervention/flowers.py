@@ -1,12 +1,11 @@
-"""Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbors of flowers, feature by feature.
+"""Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbors of flowers by each feature.
 
-python -m unweave.papers.intervention.flowers  # three features of 16 codes; for a GPU; wants the photographs
-python -m unweave.papers.intervention.flowers --scale small   # minutes on two cores
+unweave paper run intervention/figure-5                     # three features of 16 codes; for a GPU; needs the photographs
+unweave paper run intervention/figure-5 --scale small       # minutes on two cores
 
-Query photographs, and for each feature the nearest others by that feature alone, of the intervention autoencoder and of
-FactorVAE. Nothing is known of these factors but the kind of flower: the share of neighbors of the query's own kind is
-printed for every feature, with that of neighbors drawn at random; and the share that another feature has too: features
-that say different things have few neighbors in common.
+Query photographs, and for each feature their nearest neighbors by that feature only, for the intervention autoencoder
+and for FactorVAE. The only known factor is the species: the table has the share of neighbors of the query's species,
+and the share of neighbors that another feature has too. Features that differ have few neighbors in common.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ import pandas as pd
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from unweave.cli.terminal import launch, print_table, print_text
-from unweave.data.containers import Table
+from unweave.data.core import Table
 from unweave.datasets import Flowers102
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.methods.neural import Neural
-from unweave.papers.verdicts import Findings, drawn
-from unweave.report.figures.style import save_figure
-from unweave.report.figures.traversal import draw_grid, draw_reconstructions
+from unweave.papers.folders import Folders
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.verdicts import Findings, folder_name
+from unweave.report.figures.traversal import grid, reconstructions
 
-NEAREST = 3
-STEPS = {"full": 2_500, "small": 100}  # of the stored figures, and to see it run
+NEIGHBORS = 3
+STEPS = {"full": 2_500, "small": 100}  # of the stored figures; enough to see it run
 
 
 @dataclass(kw_only=True)
@@ -39,93 +38,110 @@ class Options:
     """Figure 5 of disentanglement by intervention."""
 
     scale: Literal["small", "full"] = "full"
-    """full: all photographs and the networks of Tables 8 and 9; small: some, and a small network"""
-    out: Path = Path("papers/intervention/results")
-    """where a folder for the figures goes"""
+    """full: all photographs and the networks of Tables 8 and 9; small: some, and a small network."""
+    out: Path = Path("papers/intervention")
+    """Folder of the paper: results and figures go below it."""
     steps: int = 0
-    """gradient steps; 0: 2,500, or 100 at small scale"""
+    """Gradient steps; 0: 2,500, or 100 at small scale."""
     lr: float = 2e-4
-    """of both methods and of FactorVAE's critic; twice the paper's"""
+    """Learning rate of both methods and of FactorVAE's critic; twice the paper's."""
     queries: int = 5
-    """photographs to look up"""
+    """Number of query photographs."""
     seed: int = 0
-    """of the starts and the queries"""
+    """Seed of weights and queries."""
 
 
 def methods(options: Options) -> dict[str, Neural]:
-    """Ours with the paper's weights for flowers, and FactorVAE with as many codes."""
+    """Return our method with the paper's weights for flowers, and FactorVAE with as many codes."""
     small = options.scale == "small"
     net: Any = (
         {"widths": (8, 8, 16, 16), "hidden": (32,)} if small else {"widths": (128, 128, 256, 256), "hidden": (512,)}
     )
     shared: Any = {"seed": options.seed, "steps": options.steps or STEPS[options.scale], **net}
     shared |= {"latent_dim": 48, "feature_dim": 16, "lr": options.lr}
-    judged: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16}
+    critics: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16}
     if not small:
-        judged = {"judges": (256, 256), "judge_widths": (64, 64, 128, 128), "judge_slope": 0.2}  # Table 9
+        critics = {"judges": (256, 256), "judge_widths": (64, 64, 128, 128), "judge_slope": 0.2}  # Table 9
     return {
         "intervention": InterventionAutoencoder(
-            lambda_in=1.0, lambda_adv=100.0, weight_lr=options.lr / 10, **shared, **judged
+            lambda_in=1.0, lambda_adv=100.0, weight_lr=options.lr / 10, **shared, **critics
         ),
         "FactorVAE": FactorVAE(gamma=10.0, critic=(200,) * 3 if small else (1000,) * 6, critic_lr=options.lr, **shared),
     }
 
 
-def neighbors(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Rows nearest to each query, itself left out, (queries, NEAREST)."""
-    return NearestNeighbors(n_neighbors=NEAREST + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
+def nearest_neighbors(z: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Return the rows nearest to each query, itself left out, (queries, NEIGHBORS)."""
+    return NearestNeighbors(n_neighbors=NEIGHBORS + 1).fit(z).kneighbors(z[queries], return_distance=False)[:, 1:]
 
 
-def in_common(near: list[np.ndarray], k: int) -> float:
-    """The share of feature k's neighbors that another feature has too, on average over the others."""
+def shared_neighbors(near: list[np.ndarray], k: int) -> float:
+    """Compute the share of feature k's neighbors that another feature has too, on average over the others."""
     others = [own for j, own in enumerate(near) if j != k]
     return float(np.mean([(near[k][:, :, None] == own[:, None, :]).any(2).mean() for own in others]))
 
 
-def place(options: Options) -> Path:
-    """Where everything goes."""
-    asked = {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr != Options.lr}
-    asked |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
-    return options.out / "-".join(["flowers", *(name for name, expected in asked.items() if expected)])
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    parts = {"small": options.scale == "small", f"lr-{options.lr:g}": options.lr != Options.lr}
+    parts |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
+    return Folders(options.out, folder_name("flowers", parts))
+
+
+COLUMNS = ("method", "feature", "neighbors of the same species", "shared with another feature")
+
+
+def tables(options: Options) -> list[TextTable]:
+    """Return the stored table."""
+    path = folders(options).scores
+    if not path.is_file():
+        return []
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_numpy().tolist()
+    title = f"Shares of the {NEIGHBORS} nearest neighbors; {options.steps or STEPS[options.scale]:,} steps"
+    return [TextTable(title, COLUMNS, rows, key_columns=2)]
 
 
 def findings(options: Options, part: str) -> Findings:
-    """The figure, where it is drawn."""
-    return Findings(figures=drawn(sorted(place(options).glob(f"{part}-*.png"))))
+    """Return the figures that were drawn."""
+    figures = folders(options).drawn(f"{part}-*.png")
+    effort = f"1 seed, {options.steps or STEPS[options.scale]:,} steps" if figures else ""
+    return Findings(figures=figures, effort=effort)
 
 
-def main(options: Options) -> None:
-    """Train, look up, draw, print."""
-    out = place(options)
-    out.mkdir(parents=True, exist_ok=True)
+def compare_features(name: str, near: list[np.ndarray], species: np.ndarray) -> list[list[str]]:
+    """Return the rows of a method in the table, from the neighbors of every photograph by each feature."""
+    rows = []
+    for k, own in enumerate(near):
+        same = float((species[own] == species[:, None]).mean())
+        rows.append([name, f"Z_{k + 1}", f"{same:.3f}", f"{shared_neighbors(near, k):.3f}"])
+    return rows
+
+
+def main(options: Options, output: Output = SILENT) -> None:
+    """Train, look up neighbors, draw, and report the table."""
+    place = folders(options)
+    place.create()
     data = Flowers102(split="train" if options.scale == "small" else "all").load()
     assert isinstance(data, Table)
-    x, kind = data.x.float().div(255 if data.x.dtype == torch.uint8 else 1).numpy(), data.c[:, 0].numpy()
+    x, species = data.x.float().div(255 if data.x.dtype == torch.uint8 else 1).numpy(), data.c[:, 0].numpy()
     queries = np.random.default_rng(options.seed).permutation(len(x))[: options.queries]
     lines = []
-    for name, made in methods(options).items():
-        print_text(f"{name}: {made.steps:,} steps")
-        method = fit_or_load(made, data, out / f"model-{name.lower()}")
+    for name, untrained in methods(options).items():
+        output.progress(f"{name}: {untrained.steps:,} steps")
+        method = fit_once(untrained, data, place.results / f"model-{name.lower()}")
         z = method.transform(x)
-        groups = method.feature_groups()
-        near = [neighbors(z[:, own], np.arange(len(x))) for own in groups]  # (photographs, NEAREST) for each feature
-        for k, own in enumerate(near):
-            same = float((kind[own] == kind[:, None]).mean())
-            lines.append([name, f"Z_{k + 1}", f"{same:.3f}", f"{in_common(near, k):.3f}"])
+        near = [nearest_neighbors(z[:, own], np.arange(len(x))) for own in method.groups()]  # (photographs, NEIGHBORS)
+        lines += compare_features(name, near, species)
         rows = [
             (f"query {i + 1}", x[np.r_[q, np.concatenate([own[q] for own in near])]]) for i, q in enumerate(queries)
         ]
-        heads = ["query", *(f"Z_{k + 1}" for k in range(len(groups)) for _ in range(NEAREST))]
-        title = f"{name}: the query, then {NEAREST} nearest by each of {len(groups)} features"
-        save_figure(draw_grid(rows, title, heads), out / f"figure-5-{name.lower()}.png")
-        save_figure(draw_reconstructions(method, x[queries]), out / f"reconstructions-{name.lower()}.png")
-    share = float(np.square(np.bincount(kind.astype(int)) / len(kind)).sum())
-    lines.append(["at random", "", f"{share:.3f}", f"{NEAREST / len(x):.3f}"])
-    head = ["method", "feature", "neighbors of the same kind", "shared with another feature"]
-    pd.DataFrame(lines, columns=head).to_csv(out / "scores.csv", index=False)
-    print_table(head, lines, f"{len(x):,} photographs")
-    print_text(f"Figures are in {out}.")
-
-
-if __name__ == "__main__":
-    launch(main, Options)
+        heads = ["query", *(f"Z_{k + 1}" for k in range(len(near)) for _ in range(NEIGHBORS))]
+        title = f"{name}: the query, then {NEIGHBORS} nearest by each of {len(near)} features"
+        place.save(grid(rows, title, heads), f"figure-5-{name.lower()}.png")
+        place.save(reconstructions(method, x[queries]), f"reconstructions-{name.lower()}.png")
+    share = float(np.square(np.bincount(species.astype(int)) / len(species)).sum())
+    lines.append(["at random", "", f"{share:.3f}", f"{NEIGHBORS / len(x):.3f}"])
+    pd.DataFrame(lines, columns=[*COLUMNS]).to_csv(place.scores, index=False)
+    for table in tables(options):
+        output.table(table)
+    output.text(f"Scores are in {place.results}, figures in {place.figures}.")

@@ -1,11 +1,10 @@
-"""Unsupervised disentanglement learning by intervention (2021), Figure 3: does translation difficulty tell good codes?
+"""Unsupervised disentanglement learning by intervention (2021), Figure 3: is translation difficulty a good score?
 
-python -m unweave.papers.intervention.metric  # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
-python -m unweave.papers.intervention.metric --scale small         # minutes on two cores
-python -m unweave.papers.intervention.metric --data shapes3d
+unweave paper run intervention/figure-3                          # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
+unweave paper run intervention/figure-3 --scale small            # minutes on two cores
 
-A spread of FactorVAE runs on independent and on correlated factors; Spearman's correlation between all scores over the
-runs, those of the translation task (which looks at no labels) with their signs turned, since small is good there.
+FactorVAE runs on independent and on correlated factors; Spearman correlation between all scores over the runs. Scores of
+the translation task, which needs no labels, have their signs changed, since small is good there.
 """
 
 from __future__ import annotations
@@ -17,23 +16,27 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import Resampled
 from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import FactorVAE
 from unweave.metrics import dci, irs, mig, sap
-from unweave.papers.intervention.tables import DEPTHS, translated
-from unweave.papers.verdicts import Claim, Findings, drawn, kept
-from unweave.report.figures.matrices import draw_matrix
-from unweave.report.figures.style import make_panels, save_figure
+from unweave.papers.folders import Folders
+from unweave.papers.intervention.tables import DEPTHS, measure_translation
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.verdicts import Claim, Findings, folder_name, merge_rows
+from unweave.report.figures.matrices import cells
+from unweave.report.figures.style import panels
 
-STEPS = {"full": 8_000, "small": 150}  # of the stored runs, and to see it run
-DCI = ("dci[rf]", "dci[trees]")  # the paper's, by the forests of its Appendix D, and the catalog's
+STEPS = {"full": 8_000, "small": 150}  # of the stored runs; enough to see it run
+DCI = ("dci[rf]", "dci[trees]")  # by the random forests of the paper's Appendix D; the catalog's
+KEYS = ["part", "gamma", "seed"]
+MIN_CORRELATION = 0.3  # with DCI, for a score that ranks runs as DCI does
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 POINTS = {"dsprites": 200_000, "shapes3d": 100_000}  # the paper's
 PARTS: tuple[Literal["independent", "correlated"], ...] = ("independent", "correlated")
@@ -44,19 +47,19 @@ class Options:
     """Figure 3 of disentanglement by intervention."""
 
     data: Literal["dsprites", "shapes3d"] = "dsprites"
-    """which images"""
+    """Which images."""
     scale: Literal["small", "full"] = "full"
-    """full: the paper's sizes; small: few images, a small network, few steps"""
-    out: Path = Path("papers/intervention/results")
-    """where runs, the figure and the table go"""
+    """full: the paper's sizes; small: few images, a small network, few steps."""
+    out: Path = Path("papers/intervention")
+    """Folder of the paper: results and figures go below it."""
     seeds: int = 2
-    """repetitions of each strength"""
+    """Number of repetitions of each strength."""
     steps: int = 0
-    """gradient steps; 0: 8,000, or 150 at small scale"""
+    """Gradient steps; 0: 8,000, or 150 at small scale."""
 
 
-def runs(options: Options) -> list[Run]:
-    """Strengths, seeds, sets; the paper varies the same three."""
+def list_runs(options: Options) -> list[Run]:
+    """Return runs over strengths, seeds and training sets, which the paper varies too."""
     small = options.scale == "small"
     sizes: Any = {"points": 2_000, "held_out": 1_000} if small else {"points": POINTS[options.data]}
     net: Any = {"widths": (8, 8, 16, 16), "critic": (200,) * 3, "batch_size": 16} if small else {}
@@ -69,12 +72,12 @@ def runs(options: Options) -> list[Run]:
     ]  # fmt: skip
 
 
-def scored(folder: Path, options: Options) -> dict[str, float]:
-    """Every score of a run, larger always better."""
+def score_run(folder: Path, options: Options) -> dict[str, float]:
+    """Compute every score of a run; larger is better."""
     done, method = read_run(folder), load(folder)
     c, z = done.truth[:5_000], done.codes[:5_000]
     task: Any = {"steps": 20, "observations": 64} if options.scale == "small" else {}
-    network, linear = (translated(method, z, translator=t, **task) for t in ("network", "linear"))
+    network, linear = (measure_translation(method, z, translator=t, **task) for t in ("network", "linear"))
     forests = dci(c, z, estimator="rf", depth=DEPTHS[options.data])
     return {
         "translation": -network.difficulty, "translation, excess": -network.excess,
@@ -85,76 +88,96 @@ def scored(folder: Path, options: Options) -> dict[str, float]:
     }  # fmt: skip
 
 
-def place(options: Options) -> Path:
-    """Where everything goes."""
-    other = f"-{options.steps}-steps" * (options.steps not in (0, STEPS[options.scale]))
-    return options.out / f"figure-3-{options.data}{'-small' * (options.scale == 'small')}{other}"
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    parts = {"small": options.scale == "small"}
+    parts |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
+    return Folders(options.out, folder_name(f"figure-3-{options.data}", parts))
 
 
 def findings(options: Options, part: str) -> Findings:
-    """Whether the translation task ranks runs as scores by labels do."""
-    path = place(options) / "scores.csv"
-    if not path.is_file():
+    """Return whether the translation task ranks runs as scores by labels do."""
+    place = folders(options)
+    if not place.scores.is_file():
         return Findings(missing=(options.data,))
-    rows, of = pd.read_csv(path), f"on {options.data}"
-    told = {"translation": f"the translation loss ranks runs {of} as DCI does (above 0.3)"}
-    told |= {"translation, relative": f"as a share of what exchanges change it does so {of}"}
-    told |= {"translation, linear, relative": f"so it does as a share, by a linear translator, {of}"}
+    rows, where = pd.read_csv(place.scores), f"on {options.data}"
+    texts = {
+        "translation": f"the translation loss ranks runs {where} as DCI does (correlation above {MIN_CORRELATION})",
+        "translation, relative": f"relative to what exchanges change, it does so {where}",
+        "translation, linear, relative": f"relative, and with a linear translator, it does so {where}",
+    }
     claims = []
-    for name, text in told.items():
-        value, low, _ = like_dci(rows, name)
-        holds = False if value <= 0.3 else True if low > 0.3 else None
-        claims.append(Claim(text, holds, own=name != "translation"))
-    return Findings(claims=tuple(claims), figures=drawn([place(options) / "figure-3.png"]))
+    for name, text in texts.items():
+        value, low, _ = correlate_with_dci(rows, name)
+        holds = False if value <= MIN_CORRELATION else True if low > MIN_CORRELATION else None
+        claims.append(Claim(text, holds, own=name != "translation" or part != "figure-3"))
+    effort = f"{options.data}: {len(rows)} runs, {options.steps or STEPS[options.scale]:,} steps"
+    return Findings(claims=tuple(claims), figures=place.drawn("figure-3.png"), effort=effort)
 
 
-def like_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
-    """Spearman's correlation of a score with DCI over runs, and its 95 % interval by resampled runs."""
-    by = next(column for column in DCI if column in rows)
-    some = np.random.default_rng(0).integers(len(rows), size=(1_000, len(rows)))
+def tables(options: Options) -> list[TextTable]:
+    """Return the rank correlation of every score with every other, and with DCI with its interval."""
+    path = folders(options).scores
+    if not path.is_file():
+        return []
+    rows = pd.read_csv(path)
+    rank = correlate(rows)
+    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
+    title = f"{options.data}: Spearman correlation over {len(rows)} FactorVAE runs"
+    with_dci = []
+    for name in (str(name) for name in rank if str(name).startswith("translation")):
+        value, low, high = correlate_with_dci(rows, name)
+        with_dci.append([name, f"{value:.2f}", f"{low:.2f} to {high:.2f}"])
+    columns = ("score", "correlation with DCI", "95 % interval")
+    return [
+        TextTable(title, ["", *map(str, rank.columns)], lines),
+        TextTable(f"{options.data}: agreement with DCI; intervals by resampled runs", columns, with_dci),
+    ]
+
+
+def correlate(rows: pd.DataFrame) -> pd.DataFrame:
+    """Compute the Spearman correlation between all scores over runs."""
+    return rows.drop(columns=KEYS).corr("spearman")
+
+
+def correlate_with_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
+    """Compute the Spearman correlation of a score with DCI over runs, and its 95 % bootstrap interval."""
+    dci_column = next(column for column in DCI if column in rows)
+    samples = np.random.default_rng(0).integers(len(rows), size=(1_000, len(rows)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # runs that are all alike have no order: it is unknown
-        resampled = [rows[name].iloc[i].corr(rows[by].iloc[i], "spearman") for i in some]
+        warnings.simplefilter("ignore", RuntimeWarning)  # a constant sample has no correlation: NaN
+        resampled = [rows[name].iloc[i].corr(rows[dci_column].iloc[i], "spearman") for i in samples]
         low, high = np.nanquantile(resampled, [0.025, 0.975])
-        return float(rows[name].corr(rows[by], "spearman")), float(low), float(high)
+        return float(rows[name].corr(rows[dci_column], "spearman")), float(low), float(high)
 
 
-def figure_3(rank: pd.DataFrame, title: str, out: Path) -> None:
-    """Every score with every other."""
-    figure, (axis,) = make_panels(1, width=8, height=5.5)
-    draw_matrix(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
+def draw_figure_3(rank: pd.DataFrame, title: str) -> Figure:
+    """Draw the correlation of every score with every other."""
+    figure, (axis,) = panels(1, width=8, height=5.5)
+    cells(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
     axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
     axis.set_xlabel("")
     axis.set_title(title)
-    save_figure(figure, out)
+    return figure
 
 
-def main(options: Options) -> None:
-    """Run what is missing, correlate, draw, print."""
-    out = place(options)
-    out.mkdir(parents=True, exist_ok=True)
-    with progress() as notify:
-        every = runs(options)
-        execute(every, out / "runs", metrics=[], notify=notify)
-        done = [run.recipe() | {"folder": out / "runs" / run.key} for run in every]
-        done = [recipe for recipe in done if recipe["folder"].is_dir()]  # others failed, and were named
-        if not done:
-            raise no_finished_runs(out / "runs", every)
-        notify(f"scoring {len(done)} runs")
-        found = Parallel(n_jobs=-1)(delayed(scored)(recipe["folder"], options) for recipe in done)
-    heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in done]
-    rows = pd.DataFrame([head | each for head, each in zip(heads, found, strict=True)])
-    rows = kept(rows, out / "scores.csv", ["part", "gamma", "seed"])
-    table = rows.drop(columns=["part", "gamma", "seed"])
-    rank = table.corr("spearman")
-    figure_3(rank, f"{options.data}: Spearman correlation over {len(table)} FactorVAE runs", out / "figure-3.png")
-    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
-    print_table(["", *rank.columns], lines, f"Spearman correlation over {len(table)} FactorVAE runs")
-    for name in (str(name) for name in table if str(name).startswith("translation")):
-        value, low, high = like_dci(rows, name)
-        print_text(f"{name} and DCI: {value:.2f}, 95 % interval from {low:.2f} to {high:.2f} (runs resampled)")
-    print_text(f"The figure and scores.csv are in {out}.")
-
-
-if __name__ == "__main__":
-    launch(main, Options)
+def main(options: Options, output: Output = SILENT) -> None:
+    """Run what is missing, correlate, draw, and report the tables."""
+    place = folders(options)
+    place.create()
+    runs = list_runs(options)
+    execute(runs, place.runs, metrics=[], notify=output.progress)
+    done = [run for run in runs if (place.runs / run.key).is_dir()]
+    if not done:  # warnings have named the runs that failed
+        raise nothing_done(place.runs, runs)
+    output.progress(f"scoring {len(done)} runs")
+    scores = Parallel(n_jobs=-1)(delayed(score_run)(place.runs / run.key, options) for run in done)
+    recipes = [run.recipe() for run in done]
+    heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in recipes]
+    rows = pd.DataFrame([head | each for head, each in zip(heads, scores, strict=True)])
+    rank = correlate(merge_rows(rows, place.scores, KEYS))
+    all_tables = tables(options)
+    place.save(draw_figure_3(rank, all_tables[0].title), "figure-3.png")
+    for table in all_tables:
+        output.table(table)
+    output.text(f"Scores are in {place.results}, the figure in {place.figures}.")

@@ -1,10 +1,10 @@
-"""Self-supervised GIN, Sec. 4.2: which sources are found by augmenting along two, along one, along one with noise?
+"""Self-supervised GIN (2021), Sec. 4.2: sources recovered from augmentations along two of them, or along one.
 
-python -m unweave.papers.self_supervised_gin.artificial  # ten trials each; minutes on a GPU, an hour on two cores
-python -m unweave.papers.self_supervised_gin.artificial --trials 2 --steps 200
+unweave paper run self-supervised-gin/figure-1              # ten trials each; minutes on a GPU, an hour on two cores
+unweave paper run self-supervised-gin/figure-1 --trials 2 --steps 200
 
-A trial is a mixture, a mixing and a start of its own. 10,000 points, ten copies of each; 80 epochs of 1,000 points. The
-paper's claim: with one augmented dimension the other one is found too, but not always, and noise makes it stable.
+Every trial has its own mixture, mixing and seed. 10,000 points, ten copies of each; 80 epochs in batches of 1,000. The
+paper's claim: with one augmented source the other one is recovered too, but not always, and noise makes it stable.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import numpy as np
 import pandas as pd
 
 from unweave.catalog import load
-from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.datasets import GaussianMixture
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import SelfSupervisedGIN
 from unweave.metrics.mcc import correlations
-from unweave.papers.verdicts import Claim, Findings, drawn
-from unweave.report.figures.flows import draw_recovery
-from unweave.report.figures.style import save_figure
+from unweave.papers.folders import Folders
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.verdicts import Claim, Findings
+from unweave.report.figures.flows import recovery
 from unweave.utils.errors import InputError
 
-FOUND = 0.95  # MCC from which on a trial has found both sources
-BOTH, NOISY, ALONE = "along z1 and z2, noise 0.01", "along z1, noise 0.01", "along z1, no noise"
+RECOVERED = 0.95  # MCC above which a trial has recovered both sources
+BOTH, ONE_NOISY, ONE = "along z1 and z2, noise 0.01", "along z1, noise 0.01", "along z1, no noise"
 SETTINGS: dict[str, dict[str, Any]] = {
     BOTH: {"augment": ("z1", "z2"), "noise": 0.01},
     "along z1 and z2, no noise": {"augment": ("z1", "z2"), "noise": 0.0},
-    NOISY: {"augment": ("z1",), "noise": 0.01},
-    ALONE: {"augment": ("z1",), "noise": 0.0},
+    ONE_NOISY: {"augment": ("z1",), "noise": 0.01},
+    ONE: {"augment": ("z1",), "noise": 0.0},
 }
 
 
@@ -43,28 +43,33 @@ SETTINGS: dict[str, dict[str, Any]] = {
 class Options:
     """Self-supervised GIN on the artificial data of its paper."""
 
-    out: Path = Path("papers/self_supervised_gin/results/artificial")
-    """where runs, figures and tables go"""
+    out: Path = Path("papers/self_supervised_gin")
+    """Folder of the paper: results and figures go below it."""
     trials: int = 10
-    """mixtures, each with a start of its own"""
+    """Number of trials, each with its own mixture and seed."""
     steps: int = 800
-    """gradient steps; the paper's 80 epochs"""
+    """Gradient steps; 800 are the paper's 80 epochs."""
     points: int = 10_000
-    """observations"""
+    """Number of observations."""
     batch_size: int = 1_000
-    """observations in a step, ten copies each"""
+    """Observations in a step, ten copies each."""
 
 
-def trial(name: str, setting: dict[str, Any], seed: int, options: Options, notify: Any) -> dict[str, Any]:
-    """How well each source was found in one trial."""
-    data = GaussianMixture(points=options.points, seed=seed)
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    return Folders(options.out, "artificial")
+
+
+def run_trial(name: str, seed: int, options: Options, output: Output) -> dict[str, Any]:
+    """Train one trial of a setting, and return how well each source was recovered."""
+    place, data = folders(options), GaussianMixture(points=options.points, seed=seed)
     shared: Any = {"steps": options.steps, "batch_size": options.batch_size, "latent_dim": "all", "seed": seed}
-    run = Run(data, SelfSupervisedGIN(**setting, **shared))
-    execute([run], options.out / "runs", metrics=["mcc"], notify=notify)
-    done = read_run(options.out / "runs" / run.key)
+    run = Run(data, SelfSupervisedGIN(**SETTINGS[name], **shared))
+    execute([run], place.runs, metrics=["mcc"], notify=output.progress)
+    done = read_run(place.runs / run.key)
     names = [factor.name for factor in done.factors]
-    truth = done.truth[:, [names.index("z1"), names.index("z2")]]
-    r = np.abs(correlations(truth, done.codes)).max(1)  # the best code for each source
+    sources = done.truth[:, [names.index("z1"), names.index("z2")]]
+    r = np.abs(correlations(sources, done.codes)).max(1)  # the best code for each source
     method = cast(SelfSupervisedGIN, load(done.folder))
     return {
         "setting": name, "trial": seed, "key": run.key, "z1": r[0], "z2": r[1],
@@ -72,49 +77,62 @@ def trial(name: str, setting: dict[str, Any], seed: int, options: Options, notif
     }  # fmt: skip
 
 
+def tables(options: Options) -> list[TextTable]:
+    """Return mean and standard deviation over the stored trials of each setting."""
+    path = folders(options).scores
+    if not path.is_file():
+        return []
+    lines = []
+    for name, group in pd.read_csv(path).groupby("setting", sort=False):
+        cells = [f"{group[c].mean():.3f} +- {group[c].std(ddof=0):.3f}" for c in ("z1", "z2", "mcc")]
+        recovered = f"{(group['mcc'] > RECOVERED).sum()} of {len(group)}"
+        two = f"{(group['informative'] == 2).sum()} of {len(group)}"
+        lines.append([str(name), *cells, f"{group['mcc'].min():.3f}", recovered, two])
+    columns = ("augmented", "abs(r) of z1", "abs(r) of z2", "MCC", "worst MCC", f"MCC > {RECOVERED}", "two informative")
+    return [TextTable("Self-supervised GIN: mean and standard deviation over trials", columns, lines)]
+
+
 def findings(options: Options, part: str) -> Findings:
-    """The claims of the paper's Figure 1."""
-    path = options.out / "scores.csv"
+    """Return the claims of the paper's Figure 1."""
+    path = folders(options).scores
     if not path.is_file() or part != "figure-1":
         return Findings()
     rows = pd.read_csv(path)
-    share = {str(name): (group["mcc"] > FOUND).mean() for name, group in rows.groupby("setting")}
-    if not {BOTH, ALONE, NOISY} <= set(share):
+    share = {str(name): (group["mcc"] > RECOVERED).mean() for name, group in rows.groupby("setting")}
+    if not {BOTH, ONE, ONE_NOISY} <= set(share):
         return Findings()
-    both, one, noisy = (float(share[name]) for name in (BOTH, ALONE, NOISY))
+    both, one, noisy = (float(share[name]) for name in (BOTH, ONE, ONE_NOISY))
     claims = (
-        Claim("both sources are found when both are augmented", both > 0.5),
-        Claim("with one of them, the other is found too, in some trials", one > 0),
+        Claim("both sources are recovered when both are augmented", both > 0.5),
+        Claim("with one of them, the other is recovered too, in some trials", one > 0),
         Claim("noise in the data makes that stable", noisy > one or noisy == 1),
     )
-    return Findings(claims=claims, figures=drawn(sorted(options.out.glob("*.png"))))
+    effort = f"{rows['trial'].nunique()} trials, {options.steps:,} steps"
+    return Findings(claims=claims, figures=folders(options).drawn("*.png"), effort=effort)
 
 
-def main(options: Options) -> None:
-    """Run what is missing, draw, print the table."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with progress() as notify:
-        for name, setting in SETTINGS.items():
-            for seed in range(options.trials):
-                with contextlib.suppress(InputError):  # a trial that failed was named, and costs no other
-                    rows.append(trial(name, setting, seed, options, notify))
-            pd.DataFrame(rows).to_csv(options.out / "scores.csv", index=False)
-    frame = pd.DataFrame(rows)
-    lines = []
-    for called, group in frame.groupby("setting", sort=False):
+def draw(rows: pd.DataFrame, options: Options) -> None:
+    """Draw the best and the worst trial of each setting."""
+    place = folders(options)
+    for name, group in rows.groupby("setting", sort=False):
         ranked = group.sort_values("mcc").to_dict("records")
-        for which, row in (("worst", ranked[0]), ("best", ranked[-1])):
+        for rank, row in (("worst", ranked[0]), ("best", ranked[-1])):
             data = GaussianMixture(points=options.points, seed=int(row["trial"])).load()
-            method = load(options.out / "runs" / row["key"])
-            place = str(called).replace(",", "").replace(" ", "-").replace(".", "")
-            save_figure(draw_recovery(method, data), options.out / f"{place}-{which}.png")
-        cells = [f"{group[c].mean():.3f} +- {group[c].std(ddof=0):.3f}" for c in ("z1", "z2", "mcc")]
-        lines.append([str(called), *cells, f"{group['mcc'].min():.3f}", f"{(group['mcc'] > FOUND).mean():.1f}"])
-    head = ["augmented", "|r| of z1", "|r| of z2", "MCC", "worst MCC", f"MCC > {FOUND}"]
-    print_table(head, lines, f"Self-supervised GIN, {options.trials} trials: mean +- deviation")
-    print_text(f"Figures and scores.csv are in {options.out}.")
+            file = str(name).replace(",", "").replace(" ", "-").replace(".", "")
+            place.save(recovery(load(place.runs / row["key"]), data), f"{file}-{rank}.png")
 
 
-if __name__ == "__main__":
-    launch(main, Options)
+def main(options: Options, output: Output = SILENT) -> None:
+    """Run what is missing, draw, and report the table."""
+    place = folders(options)
+    place.create()
+    rows = []
+    for name in SETTINGS:
+        for seed in range(options.trials):
+            with contextlib.suppress(InputError):  # a warning has named the failed trial; the others go on
+                rows.append(run_trial(name, seed, options, output))
+        pd.DataFrame(rows).to_csv(place.scores, index=False)
+    draw(pd.DataFrame(rows), options)
+    for table in tables(options):
+        output.table(table)
+    output.text(f"Scores are in {place.results}, figures in {place.figures}.")

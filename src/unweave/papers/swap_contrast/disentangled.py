@@ -1,13 +1,12 @@
-"""Swap and contrast (2022), Tables 3 and 4: how well 3DShapes and MPI3D are taken apart, and what the warm-ups do.
+"""Swap and contrast (2022), Tables 3 and 4: disentanglement of 3DShapes and MPI3D, and the effect of the warm-ups.
 
-python -m unweave.papers.swap_contrast.disentangled                       # 3DShapes, all methods; for a GPU
-python -m unweave.papers.swap_contrast.disentangled --data mpi3d          # where the file is found
-python -m unweave.papers.swap_contrast.disentangled --warm-ups            # Table 4: ours without, with one, with both
-python -m unweave.papers.swap_contrast.disentangled --scale small --only swap Ada-GVAE   # minutes on two cores
+unweave paper run swap-contrast/table-3                       # 3DShapes, all methods; for a GPU
+unweave paper run swap-contrast/table-3 --data mpi3d          # where the file is
+unweave paper run swap-contrast/table-4                       # ours without warm-up, with one, with both
+unweave paper run swap-contrast/table-3 --scale small --only swap Ada-GVAE    # minutes on two cores
 
 Ten codes everywhere; ours predicts the shape from one of them, and pairs share it. MIG, SAP, IRS, the FactorVAE score
-and DCI as the reference library has them, of all factors. The paper's numbers stand beside ours. Runs are kept under
-OUT/runs.
+and DCI are those of the reference library, over all factors. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from unweave.cli.terminal import launch, print_table, print_text, progress
 from unweave.data.dataset import Dataset
 from unweave.datasets import MPI3D, Shapes3D
 from unweave.experiments.failures import no_finished_runs
@@ -26,11 +24,21 @@ from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.methods.neural import Neural
-from unweave.metrics.uncertainty import plus_minus
-from unweave.papers.verdicts import Findings, Number, ahead, contestants, kept
+from unweave.metrics.contract import plus_minus
+from unweave.papers.folders import Folders
+from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.swap_contrast.settings import OURS
+from unweave.papers.verdicts import (
+    Findings,
+    Number,
+    compare_means,
+    describe_effort,
+    folder_name,
+    merge_rows,
+    select_methods,
+)
 
-OURS = "swap and contrast"
-STEPS = {"full": 10_000, "small": 300}  # of the stored tables, and to see it run
+STEPS = {"full": 10_000, "small": 300}  # of the stored tables; enough to see it run
 METRICS = ("mig", "sap[svm]", "irs[q99]", "factor-vae-score", "dci[gbt]")
 COLUMNS = (*METRICS[:3], "factor-vae-score.accuracy", "dci[gbt].disentanglement")
 # MIG, SAP, IRS, FactorVAE score, DCI.
@@ -68,35 +76,40 @@ class Options:
     """Tables 3 and 4 of swap and contrast."""
 
     data: Literal["shapes3d", "mpi3d"] = "shapes3d"
-    """which images"""
+    """Which images."""
     scale: Literal["small", "full"] = "full"
-    """full: the networks of the other studies; small: narrow ones, and few steps"""
-    out: Path = Path("papers/swap_contrast/results")
-    """where a folder for the table goes"""
+    """full: the networks of the other experiments; small: narrow ones, and few steps."""
+    out: Path = Path("papers/swap_contrast")
+    """Folder of the paper: results go below it."""
     seeds: int = 3
-    """repetitions"""
+    """Number of repetitions."""
     steps: int = 0
-    """gradient steps; 0: 10,000, or 300 at small scale"""
+    """Gradient steps; 0: 10,000, or 300 at small scale."""
     only: tuple[str, ...] = ()
-    """methods of these names, or whose names contain one of these"""
+    """Methods with these names, or whose names contain one of these."""
     warm_ups: bool = False
-    """ours without its warm-ups, with one and with both, and nothing else"""
+    """Run only our method: without its warm-ups, with one and with both."""
+
+
+def make_data(options: Options) -> Dataset:
+    """Return the recipe of the images."""
+    return Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
 
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
-    """The contestants by their names in the tables, with the strengths of their papers."""
+    """Return the methods by their names in the tables, with the weights of their papers."""
     small = options.scale == "small"
     shared: Any = {"seed": seed, "steps": options.steps or STEPS[options.scale], "latent_dim": 10}
     shared |= {"widths": (8, 8, 16, 16), "hidden": (64,), "batch_size": 16} if small else {}
     ours: Any = shared | {"predictive_dim": 1, "label": "shape"}
     if options.warm_ups:
-        found: dict[str, Neural] = {
+        every: dict[str, Neural] = {
             f"{OURS}, no warm-up": SwapContrast(**ours, warm_amount=0.0, warm_difficulty=0.0),
             f"{OURS}, amount": SwapContrast(**ours, warm_difficulty=0.0),
             f"{OURS}, amount and difficulty": SwapContrast(**ours),
         }
     else:
-        found = {
+        every = {
             "beta-VAE": BetaVAE(**shared), "annealed VAE": AnnealedVAE(**shared),
             "FactorVAE": FactorVAE(**shared, critic_lr=FactorVAE.lr),
             "DIP-VAE-I": DIPVAE(**shared, variant="i"), "DIP-VAE-II": DIPVAE(**shared, variant="ii"),
@@ -104,71 +117,73 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
             "Ada-ML-VAE": AdaMLVAE(**shared), "Ada-GVAE": AdaGVAE(**shared),
             OURS: SwapContrast(**ours), f"{OURS}, JS": SwapContrast(**ours, divergence="js"),
         }  # fmt: skip
-    return contestants(found, options.only)
+    return select_methods(every, options.only)
 
 
-def lines_of(rows: pd.DataFrame, options: Options) -> list[list[str]]:
-    """Method, and for each score ours with its interval and the paper's."""
+def folders(options: Options) -> Folders:
+    """Return where everything goes."""
+    parts = {"small": options.scale == "small"}
+    parts |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
+    return Folders(options.out, folder_name(f"{'warm-ups' if options.warm_ups else 'disentangled'}-{options.data}", parts))
+
+
+def tables(options: Options) -> list[TextTable]:
+    """Return the stored table: ours with 95 % intervals, the paper's numbers in brackets."""
+    path = folders(options).scores
+    if not path.is_file():
+        return []
     lines = []
-    for name, group in rows.groupby("name", sort=False):
+    for name, group in pd.read_csv(path).groupby("name", sort=False):
         paper = PAPER[options.data].get(str(name))
         cells = [
             plus_minus(group[column]) + (f" ({paper[i]:.3f})" if paper else "") for i, column in enumerate(COLUMNS)
         ]
         lines.append([str(name), f"{len(group)}", *cells])
-    return lines
-
-
-def place(options: Options) -> Path:
-    """Where everything goes."""
-    table = "warm-ups" if options.warm_ups else "disentangled"
-    other = f"-{options.steps}-steps" * (options.steps not in (0, STEPS[options.scale]))
-    return options.out / f"{table}-{options.data}{'-small' * (options.scale == 'small')}{other}"
+    columns = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
+    title = f"{make_data(options).title()}; {options.steps or STEPS[options.scale]:,} steps; mean and 95 % interval"
+    return [TextTable(title, columns, lines)]
 
 
 def findings(options: Options, part: str) -> Findings:
-    """The numbers of Tables 3 and 4, and who has the best MIG."""
-    path = place(options) / "scores.csv"
+    """Return the numbers of Tables 3 and 4, and who has the best MIG."""
+    path = folders(options).scores
     if not path.is_file():
         return Findings()
     rows = pd.read_csv(path)
     numbers = [
-        Number(f"{name}, {column.partition('.')[0]}", group[column].tolist(), theirs)
+        Number(f"{name}, {column.partition('.')[0]}", group[column].tolist(), paper)
         for name, group in rows.groupby("name", sort=False)
-        for column, theirs in zip(COLUMNS, PAPER[options.data].get(str(name), ()), strict=False)
+        for column, paper in zip(COLUMNS, PAPER[options.data].get(str(name), ()), strict=False)
     ]
     mig = {str(name): group["mig"].tolist() for name, group in rows.groupby("name")}
     if part == "table-4":
         none, one, both = (f"{OURS}, {name}" for name in ("no warm-up", "amount", "amount and difficulty"))
-        claims = ahead("warming up by amount helps", mig, one, [none]) + ahead(
-            "by difficulty too, more", mig, both, [one]
-        )
-        expected = [none, one, both]
+        claims = compare_means("the warm-up of the amount improves MIG", mig, one, [none])
+        claims += compare_means("the warm-up of the difficulty improves it further", mig, both, [one])
+        in_paper = [none, one, both]
     else:
-        expected = [name for name in PAPER[options.data] if not name.startswith(f"{OURS}, ")]
-        rivals = [name for name in expected if name != OURS]
-        claims = tuple(c for name in rivals for c in ahead(f"ours has a better MIG than {name}", mig, OURS, [name]))
-    return Findings(tuple(numbers), claims, missing=tuple(name for name in expected if name not in mig))
+        in_paper = [name for name in PAPER[options.data] if not name.startswith(f"{OURS}, ")]
+        rivals = [name for name in in_paper if name != OURS]
+        claims = tuple(
+            claim for name in rivals for claim in compare_means(f"ours has a better MIG than {name}", mig, OURS, [name])
+        )
+    missing = tuple(name for name in in_paper if name not in mig)
+    effort = describe_effort(rows, ["name"], options.steps or STEPS[options.scale])
+    return Findings(tuple(numbers), claims, missing=missing, effort=effort)
 
 
-def main(options: Options) -> None:
-    """Run what is missing, print the table."""
-    out = place(options)
-    out.mkdir(parents=True, exist_ok=True)
-    data: Dataset = Shapes3D() if options.data == "shapes3d" else MPI3D(variant="real")
+def main(options: Options, output: Output = SILENT) -> None:
+    """Run what is missing, and report the table."""
+    place = folders(options)
+    place.create()
+    data = make_data(options)
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
-    with progress() as notify:
-        found = execute(runs, out / "runs", metrics=METRICS, notify=notify)
-    if found.empty:
-        raise no_finished_runs(out / "runs", runs)
-    rows = pd.DataFrame(found[["key", "seed", *COLUMNS]])
+    scores = execute(runs, place.runs, metrics=METRICS, notify=output.progress)
+    if scores.empty:
+        raise nothing_done(place.runs, runs)
+    rows = pd.DataFrame(scores[["key", "seed", *COLUMNS]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
-    rows = kept(rows, out / "scores.csv", ["name", "seed"])
-    head = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
-    steps = next(iter(methods(options, 0).values())).steps
-    print_table(head, lines_of(rows, options), f"{data.title()}; {steps:,} steps; mean and 95 % interval")
-    print_text(f"scores.csv is in {out}.")
-
-
-if __name__ == "__main__":
-    launch(main, Options)
+    merge_rows(rows, place.scores, ["name", "seed"])
+    for table in tables(options):
+        output.table(table)
+    output.text(f"Scores are in {place.results}.")

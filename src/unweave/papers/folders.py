@@ -1,0 +1,65 @@
+"""Folders of a paper's script, and the record of the figures it has drawn."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from unweave.report.figures.style import save
+from unweave.utils.locks import alone
+from unweave.utils.storage import read_json, write_json
+
+RECORD = "figures.json"
+
+
+class Folders(NamedTuple):
+    """Where a script writes: tables, models and runs below `results`, figures below `figures`."""
+
+    paper: Path
+    """Folder of the paper."""
+    name: str = ""
+    """Folder of the script below both; none for a paper with a single script."""
+
+    @property
+    def results(self) -> Path:
+        """Folder of tables and models."""
+        return self.paper / "results" / self.name
+
+    @property
+    def figures(self) -> Path:
+        """Folder of figures, which are not part of the wheel."""
+        return self.paper / "figures" / self.name
+
+    @property
+    def runs(self) -> Path:
+        """Folder of runs."""
+        return self.results / "runs"
+
+    @property
+    def scores(self) -> Path:
+        """Path of the table of scores."""
+        return self.results / "scores.csv"
+
+    def create(self) -> None:
+        """Create the folder of results."""
+        self.results.mkdir(parents=True, exist_ok=True)
+
+    def save(self, figure: Figure, name: str) -> None:
+        """Save a figure, and record beside the results that it was drawn: a wheel has results, but no figures."""
+        save(figure, self.figures / name)
+        with alone(self.results / RECORD):
+            names = {*self._recorded(), name}
+            write_json(self.results / RECORD, {"figures": sorted(names)})
+
+    def drawn(self, *patterns: str) -> tuple[Path, ...]:
+        """Return the paths of the recorded figures whose names match a pattern, e.g. "figure-5-*.png"."""
+        return tuple(
+            self.figures / name for name in self._recorded() if any(fnmatch(name, pattern) for pattern in patterns)
+        )
+
+    def _recorded(self) -> list[str]:
+        path = self.results / RECORD
+        return list(read_json(path)["figures"]) if path.is_file() else []

@@ -1,0 +1,122 @@
+"""Write the generated parts of the papers' READMEs, and the index docs/papers.md."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from unweave.papers.output import TextTable
+from unweave.papers.registry import PAPERS, Item, items
+from unweave.papers.scripts import describe_status, read_findings, read_tables
+from unweave.utils.errors import InputError
+
+LINE_LENGTH = 100
+BLOCK = re.compile(r"<!-- generated: (\S+) -->\n.*?<!-- end -->\n", re.DOTALL)
+
+INDEX = """# The papers
+
+Status of every table and figure of the five papers. This page is written by `unweave paper docs` from
+the results under `src/unweave/papers`. Each paper's folder has a README with the claim, our tables
+beside the paper's, the figures, the commands and the limitations.
+
+- **reproduced**: every claim of the paper about it holds in our runs. A lead of one method over
+  another counts where Welch's one-sided test over runs has p < 0.05, not corrected for the number
+  of claims.
+- **partly reproduced**: some claims hold.
+- **mean only**: the means agree with a claim, but p > 0.05.
+- **not reproduced**: no claim holds.
+- **drawn**: a figure that makes no claim we could test.
+- **not run**; **nothing to run**: a drawing of the idea, or a table of settings that are our defaults.
+
+Seeds and steps are in brackets. Experiments without a number are ours. Run one with
+`unweave paper run NAME`.
+"""
+
+
+def write_index(out: Path) -> str:
+    """Return docs/papers.md: the status of every item, with links to the READMEs."""
+    parts = [INDEX]
+    for paper, title in PAPERS.items():
+        folder = paper.replace("-", "_")
+        parts.append(f"\n## {title}\n\n[README](../src/unweave/papers/{folder}/README.md)\n")
+        parts.append(format_table(status_table(paper, out)))
+    return "\n".join(parts)
+
+
+def status_table(paper: str, out: Path) -> TextTable:
+    """Return the status of every item of a paper; rows of the same status that follow each other are joined."""
+    rows: list[list[str]] = []
+    for item in _items_of(paper):
+        rows.append([item.part, item.title, describe_status(item, out)])
+    return TextTable("", ("name", "shows", "status"), rows)
+
+
+def update_readme(paper: str, text: str, out: Path) -> str:
+    """Return a README with its generated blocks written again.
+
+    A block is `<!-- generated: NAME -->` to `<!-- end -->`, where NAME is `status`, or an item of the paper such as
+    `table-1`.
+    """
+
+    def replace_block(match: re.Match[str]) -> str:
+        name = match[1]
+        body = format_table(status_table(paper, out)) if name == "status" else describe_item(f"{paper}/{name}", out)
+        return f"<!-- generated: {name} -->\n\n{body}\n<!-- end -->\n"
+
+    return BLOCK.sub(replace_block, text)
+
+
+def describe_item(name: str, out: Path) -> str:
+    """Return status, command, claims and tables of an item, as Markdown."""
+    if name not in items():
+        raise InputError(f"a README has a generated block for {name}, which is no table or figure")
+    item = items()[name]
+    findings = read_findings(item, out)
+    lines = [f"Status: **{describe_status(item, out)}**. Command: `unweave paper run {name}`."]
+    if item.data:
+        lines[0] += f" Data: {item.data}."
+    lines = wrap(lines[0])
+    bullets = [claim.describe() for claim in findings.claims]
+    bullets += [f"note: {note}" for note in findings.notes]
+    if findings.missing:
+        bullets.append(f"not run: {', '.join(findings.missing)}")
+    if findings.distance():
+        bullets.append(f"distance from the paper's numbers: {findings.distance()}")
+    if bullets:
+        lines += ["", *(line for bullet in bullets for line in wrap(bullet, "- "))]
+    tables = [format_table(table) for table in read_tables(item, out)]
+    return "\n".join([*lines, *(f"\n{table.rstrip()}" for table in tables)]) + "\n"
+
+
+def format_table(table: TextTable) -> str:
+    """Return a table as Markdown; one that is wider than a line is split, and repeats its key columns."""
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in table.rows]
+    widths = [max(map(len, cells)) + 3 for cells in zip(table.columns, *rows, strict=True)]
+    keys = list(range(table.key_columns))
+    groups: list[list[int]] = [[]]
+    for column in range(table.key_columns, len(widths)):
+        if groups[-1] and 1 + sum(widths[i] for i in [*keys, *groups[-1], column]) > LINE_LENGTH:
+            groups.append([])
+        groups[-1].append(column)
+    parts = ["\n".join(wrap(f"{table.title}.")) + "\n"] if table.title else []
+    for group in groups:
+        chosen = keys + group
+        lines = [_row(table.columns, chosen), "|" + "---|" * len(chosen), *(_row(row, chosen) for row in rows)]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def wrap(text: str, bullet: str = "") -> list[str]:
+    """Return the lines of a paragraph, or of a list entry."""
+    indent = " " * len(bullet)
+    return textwrap.wrap(text, LINE_LENGTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _row(cells: Sequence[str], chosen: Iterable[int]) -> str:
+    return "| " + " | ".join(cells[i] for i in chosen) + " |"
+
+
+def _items_of(paper: str) -> list[Item]:
+    return [item for item in items().values() if item.paper == paper]
