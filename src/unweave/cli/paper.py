@@ -94,7 +94,6 @@ def list_(args: list[str]) -> None:
 
 def run(args: list[str]) -> None:
     """run the script of one; print the paper's numbers beside ours, and a verdict"""
-    from unweave.papers.output import SILENT
     from unweave.papers.registry import find, items
     from unweave.papers.scripts import load_script, make_options, run_script
 
@@ -109,11 +108,11 @@ def run(args: list[str]) -> None:
         return parse_options(options_class, prog=prog, args=["--help"])
     defaults = make_options(item, options.scale, options.out or Path("papers") / options.scale)
     every = [parse_options(options_class, prog=prog, args=rest, default=default) for default in defaults]
-    if options.json:
-        return print_json(_as_json(item, run_script(item, every, SILENT)))
     with progress() as notify:
         output = TerminalOutput(notify)
         findings = run_script(item, every, output)
+    if options.json:
+        return print_json(_as_json(item, findings))
     output.print_all()
     return print_findings(item, findings, options.scale)
 

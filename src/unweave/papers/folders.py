@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from unweave.report.figures.style import save
-from unweave.utils.locks import alone
+from unweave.report.figures.style import save_figure
+from unweave.utils.locks import lock
 from unweave.utils.storage import read_json, write_json
 
 RECORD = "figures.json"
@@ -49,8 +49,8 @@ class Folders(NamedTuple):
 
     def save(self, figure: Figure, name: str) -> None:
         """Save a figure, and record beside the results that it was drawn: a wheel has results, but no figures."""
-        save(figure, self.figures / name)
-        with alone(self.results / RECORD):
+        save_figure(figure, self.figures / name)
+        with lock(self.results / RECORD):
             names = {*self._recorded(), name}
             write_json(self.results / RECORD, {"figures": sorted(names)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 
 class TextTable(NamedTuple):
@@ -28,9 +28,6 @@ class Output(Protocol):
     def progress(self, text: str) -> None:
         """Show what is being done at the moment."""
 
-    def training(self, progress: Any) -> None:
-        """Show how far a training is; a callback of `unweave.execute` and `Method.fit`."""
-
 
 class SilentOutput:
     """Ignores everything."""
@@ -43,9 +40,6 @@ class SilentOutput:
 
     def progress(self, text: str) -> None:
         """Ignore a message."""
-
-    def training(self, progress: Any) -> None:
-        """Ignore the progress of a training."""
 
 
 SILENT = SilentOutput()

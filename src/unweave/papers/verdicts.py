@@ -111,9 +111,7 @@ def compare_means(
     if min(leads) <= 0:
         return (Claim(text, False),)
     repeated = all(len(scores[name]) > 1 for name in (ours, *rivals))
-    significant = repeated and all(
-        candidates * _p_value(scores[ours], scores[name]) < SIGNIFICANCE for name in rivals
-    )
+    significant = repeated and all(candidates * _p_value(scores[ours], scores[name]) < SIGNIFICANCE for name in rivals)
     return (Claim(text, True if significant else None),)
 
 
@@ -140,7 +138,7 @@ def merge_rows(rows: pd.DataFrame, path: Path, by: Sequence[str]) -> pd.DataFram
             replaced = pd.MultiIndex.from_frame(before[[*by]]).isin(pd.MultiIndex.from_frame(rows[[*by]]))
             if not replaced.all():
                 rows = pd.concat([before[~replaced], rows], ignore_index=True)
-        write_whole(path, rows.to_csv(index=False))
+        write_atomic(path, rows.to_csv(index=False))
     return rows
 
 

@@ -30,8 +30,8 @@ from unweave.metrics import mcc
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Claim, Findings, merge_rows, select_methods
-from unweave.report.figures.flows import recovery
-from unweave.utils.errors import InputError
+from unweave.report.figures.flows import draw_recovery
+from unweave.utils.errors import InputError, plural
 
 RECOVERED = 0.95  # MCC above which a run has recovered both sources
 
@@ -95,7 +95,7 @@ def settings(options: Options) -> list[Setting]:
 def observed_mcc(data: Dataset) -> float:
     """Compute the MCC of both sources with the ten observed variables, which is what no method at all achieves."""
     mixture = data.load()
-    x, c = mixture.collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED))
+    x, c = mixture.collect(EVALUATION_SIZE, Generator().manual_seed(EVALUATION_SEED))
     sources = c[:, [mixture.column("z1"), mixture.column("z2")]]
     return float(mcc(sources.numpy(), x.numpy()))
 
@@ -175,8 +175,8 @@ def findings(options: Options, part: str) -> Findings:
         claims.append(Claim(text, min(recovered, better) > 0.5, own=part == "mixings"))
         claims.append(Claim(f"{name}: two of ten variables are informative", two > 0.5, own=part == "mixings"))
     figures = folders(options).drawn(*(f"recovery-{file_name(setting.name)}.png" for setting in settings(options)))
-    datasets, seeds = rows["dataset"].nunique(), rows["seed"].nunique()
-    effort = f"{len(rows)} runs: up to {datasets} datasets x {seeds} seeds"
+    counts = rows.groupby("setting", sort=False).size().unique()
+    effort = " and ".join(plural(int(count), "run") for count in counts)
     return Findings(claims=tuple(claims), figures=figures, notes=tuple(notes), effort=effort)
 
 
@@ -193,7 +193,7 @@ def main(options: Options, output: Output = SILENT) -> None:
         rows = run_setting(setting, options, output)
         best = rows.iloc[int(rows["mcc"].argmax())]
         data = GaussianMixture(seed=int(best["dataset"]), **setting.data).load()
-        place.save(recovery(load(place.runs / str(best["key"])), data), f"recovery-{file_name(setting.name)}.png")
+        place.save(draw_recovery(load(place.runs / str(best["key"])), data), f"recovery-{file_name(setting.name)}.png")
         merge_rows(rows, place.scores, ["setting"])
     for table in tables(options):
         output.table(table)

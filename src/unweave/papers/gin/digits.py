@@ -29,9 +29,9 @@ from unweave.methods import GIN, SelfSupervisedGIN
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Claim, Findings, Number
-from unweave.report.figures.curves import curves
-from unweave.report.figures.flows import MOST_VARIABLES, centers, spectra, styles, variable
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.curves import draw_loss_curves
+from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
+from unweave.report.figures.traversal import draw_grid
 from unweave.utils.storage import read_json, write_json
 
 EXTRA_VARIABLES = 2  # drawn beyond the informative ones; more where the papers show more
@@ -81,15 +81,15 @@ def bits_per_dimension(model: GIN, x: np.ndarray, u: np.ndarray) -> float:
 
 def draw(model: GIN | SelfSupervisedGIN, x: np.ndarray, u: np.ndarray, place: Folders) -> None:
     """Draw the figures of both papers."""
-    place.save(spectra(model, x[:5_000]), "spectrum.png")
-    place.save(curves({model.name: model.history}), "curves.png")
-    rows = None if isinstance(model, GIN) else centers(model, x[:5_000], u[:5_000])
+    place.save(draw_spectra(model, x[:5_000]), "spectrum.png")
+    place.save(draw_loss_curves({model.name: model.history}), "curves.png")
+    rows = None if isinstance(model, GIN) else class_centers(model, x[:5_000], u[:5_000])
     shown = max(high for _, high in SHOWN["labels" if isinstance(model, GIN) else "self-supervised"].values())
-    for j in range(min(max(model.n_informative_ + EXTRA_VARIABLES, shown), MOST_VARIABLES)):
-        place.save(variable(model, j, rows), f"variable-{j + 1:02}.png")
+    for j in range(min(max(model.n_informative_ + EXTRA_VARIABLES, shown), MAX_VARIABLES)):
+        place.save(draw_variable(model, j, rows), f"variable-{j + 1:02}.png")
     if isinstance(model, GIN):
-        place.save(styles(model), "samples-full.png")
-        place.save(styles(model, temperature=0.8, informative=True), "samples-reduced.png")
+        place.save(draw_samples(model), "samples-full.png")
+        place.save(draw_samples(model, temperature=0.8, informative=True), "samples-reduced.png")
         place.save(draw_transfer(model, x[:10], u[:10]), "transfer.png")
 
 
@@ -98,7 +98,7 @@ def draw_transfer(model: GIN, x: np.ndarray, u: np.ndarray) -> Figure:
     every = [model.transfer(x, k, from_label=u, informative=True) for k in model.names_]
     rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)
     images = [(f"digit {i + 1}", np.clip(row, 0, 1)) for i, row in enumerate(rows)]
-    return grid(images, "observed, then as each class")
+    return draw_grid(images, "observed, then as each class")
 
 
 # First and last variable of each figure, in the paper of GIN and in that of self-supervised GIN.
@@ -157,7 +157,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     place = folders(options)
     place.create()
     start = time.perf_counter()
-    model = fit_once(make_method(options, len(train)), train, place.results / "model")
+    model = fit_or_load(make_method(options, len(train)), train, place.results / "model")
     seconds = time.perf_counter() - start
     x, c = test.collect(10_000, torch.Generator().manual_seed(0))
     images, labels = x.float().numpy(), c[:, 0].long().numpy()

@@ -12,20 +12,20 @@ from torch import Generator, Tensor
 from unweave.data.core import Mixing
 from unweave.data.dataset import Dataset
 from unweave.datasets import FlatSheet, SquaresXY
-from unweave.experiments.run import Evaluated
+from unweave.experiments.run import FinishedRun
 from unweave.methods import HessianICA, LaplacianICA
 from unweave.methods.base import Method
 from unweave.metrics import mcc
 from unweave.metrics.mcc import correlations
 from unweave.papers.hlle_ica.manifolds import NETWORKS, SPECTRAL, WITH_ICA
-from unweave.report.figures.style import panels
-from unweave.report.figures.traversal import between, grid
+from unweave.report.figures.style import make_panels
+from unweave.report.figures.traversal import draw_grid, interpolate
 
 
-def draw_maps(done: Evaluated, title: str) -> Figure:
+def draw_maps(done: FinishedRun, title: str) -> Figure:
     """Draw Figures 1 and 5: each code as a color over two factors; contours along the axes mean disentangled."""
     d = done.codes.shape[1]
-    figure, axes = panels(d + 1)
+    figure, axes = make_panels(d + 1)
     codes, truth = match_codes(done)
     for j, axis in enumerate(axes[:d]):
         axis.scatter(truth[:, 0], truth[:, 1], c=codes[:, j], s=4, cmap="jet", linewidths=0, rasterized=True)
@@ -39,7 +39,7 @@ def draw_maps(done: Evaluated, title: str) -> Figure:
     return figure
 
 
-def match_codes(done: Evaluated) -> tuple[np.ndarray, np.ndarray]:
+def match_codes(done: FinishedRun) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes in the order and with the signs of the factors they match best, and the factors."""
     r = correlations(done.truth, done.codes)
     order = linear_sum_assignment(-np.abs(r))[1]
@@ -59,7 +59,7 @@ def draw_embedding(points: int) -> Figure:
     method = HessianICA(latent_dim=2).fit(data)
     z = sources.numpy()
     colors = np.column_stack([(z - z.min(0)) / np.ptp(z, axis=0), np.full(points, 0.5)])
-    figure, axes = panels(2)
+    figure, axes = make_panels(2)
     for axis, codes, title in ((axes[0], method.embedding_, "HLLE"), (axes[1], method.codes_, "HLLE + ICA")):
         axis.scatter(codes[:, 0], codes[:, 1], c=colors, s=5, linewidths=0, rasterized=True)
         axis.set_title(f"{title}: MCC {mcc(sources, codes):.3f}")
@@ -70,7 +70,7 @@ def draw_embedding(points: int) -> Figure:
 def draw_boxes(scores: pd.DataFrame) -> Figure:
     """Draw Figure 6: MCC over all manifolds, a box per method."""
     names = [name for name in (*SPECTRAL, *NETWORKS, *WITH_ICA) if name in set(scores["method"])]
-    figure, (axis,) = panels(1, width=1.5 + 1.1 * len(names), height=3.2)
+    figure, (axis,) = make_panels(1, width=1.5 + 1.1 * len(names), height=3.2)
     values = [scores.loc[scores["method"] == name, "mcc"].dropna().to_numpy() for name in names]
     labels = [f"{name.replace('-', '-' + chr(10), 1)}\n(n = {len(v)})" for name, v in zip(names, values, strict=True)]
     axis.boxplot(values, tick_labels=labels, whis=(0, 100))
@@ -84,8 +84,8 @@ def draw_interpolations(data: Dataset, methods: dict[str, Method]) -> Figure:
     x, c = data.load().collect(3_000, Generator().manual_seed(0))
     far = c[:, 0] - c[:, 0].mean() + (c[:, 1] - c[:, 1].mean()) * c[:, 0].std() / c[:, 1].std()
     ends = x[[int(far.argmin()), int(far.argmax())]].numpy()  # opposite corners of the two factors
-    return grid(
-        [(name, between(method, *ends)) for name, method in methods.items()], "ends observed, decoded in between"
+    return draw_grid(
+        [(name, interpolate(method, *ends)) for name, method in methods.items()], "ends observed, decoded in between"
     )
 
 
@@ -102,13 +102,13 @@ def draw_neighborhoods(data: Dataset, methods: dict[str, Method], steps: int = 5
             line = np.repeat(z[[middle]], steps, 0)
             line[:, 0], line[:, 1] = np.linspace(low[0], high[0], steps), b
             rows.append((f"{b:.1f}", method.inverse_transform(line)))
-        figures[name] = grid(rows, f"{name}: code 1 across, code 2 down")
+        figures[name] = draw_grid(rows, f"{name}: code 1 across, code 2 down")
     return figures
 
 
 def draw_sensitivity(points: int) -> Figure:
     """Draw how MCC depends on the number of neighbors, on the number of points, and on the ranges of the factors."""
-    figure, axes = panels(3, width=3.4)
+    figure, axes = make_panels(3, width=3.4)
     _plot_neighbors(axes[0], points)
     _plot_points(axes[1])
     _plot_ranges(axes[2], points)

@@ -12,8 +12,8 @@ from torch import Generator
 from unweave import catalog
 from unweave.data.dataset import Dataset
 from unweave.datasets import ContinuousSprites, Faces, Slice, SquaresXC, SquaresXY
-from unweave.experiments.run import Evaluated, Run, read_run
-from unweave.experiments.runner import EVALUATED, EVALUATION_SEED
+from unweave.experiments.evaluation import EVALUATION_SEED, EVALUATION_SIZE
+from unweave.experiments.run import FinishedRun, Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import LinearICA
 from unweave.methods.base import Method
@@ -27,14 +27,14 @@ WIDE = 128  # codes of a bottleneck that is followed by ICA
 NETWORKS = ("hessian-autoencoder", "autoencoder", "irmae", "vae", "beta-vae")
 BASELINES = ("autoencoder", "irmae", "beta-vae")  # the paper's
 WITH_ICA = tuple(f"{name}-{WIDE}" for name in BASELINES)
-FirstRuns = dict[tuple[str, str], Evaluated]
+FirstRuns = dict[tuple[str, str], FinishedRun]
 """Runs of the first seed by manifold and method."""
 
 
 def list_manifolds(points: int, seed: int) -> list[tuple[Dataset, int]]:
     """Return every manifold with its number of factors; faces only where their files are."""
     two: list[Dataset] = [SquaresXY(points=points, seed=seed), SquaresXC(points=points, seed=seed)]
-    two += [face for m in ("01", "14", "23") if (face := Faces(manifold=m)).complete() and points >= 3_000]
+    two += [face for m in ("01", "14", "23") if (face := Faces(manifold=m)).is_available() and points >= 3_000]
     manifolds: list[tuple[Dataset, int]] = [(data, 2) for data in two]
     for vary in (("x", "y"), ("x", "y", "scale"), ("x", "y", "scale", "angle")):
         manifolds.append((ContinuousSprites(vary=vary, points=points, seed=seed), len(vary)))
@@ -84,10 +84,10 @@ def network_input_size(data: Dataset) -> int:
     return prod(data.load().shape)
 
 
-def apply_ica(done: Evaluated, data: Dataset) -> Evaluated:
+def apply_ica(done: FinishedRun, data: Dataset) -> FinishedRun:
     """Return the run with as many codes as factors, obtained by linear ICA from its many codes."""
     codes = LinearICA(latent_dim=len(done.factors)).fit_transform(done.codes)
-    x = data.load().collect(EVALUATED, Generator().manual_seed(EVALUATION_SEED)).x
+    x = data.load().collect(EVALUATION_SIZE, Generator().manual_seed(EVALUATION_SEED)).x
     near = near_pairs(x, codes)
     scores = {"mcc": float(mcc(done.truth, codes)), "local-isometry": float(local_isometry(x, codes))}
     return done._replace(codes=codes, scores=scores, pairs=np.column_stack([near.dx, near.dz])[:3_000])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.output import TextTable
 from unweave.papers.verdicts import Claim, Findings, Number, compare_means
 
@@ -69,7 +69,9 @@ def add_selected(rows: pd.DataFrame) -> pd.DataFrame:
     groups = ["method", "part", "triple"]
     complete = triples.groupby(groups)["translation"].transform("size") == SEEDS_PER_CHOICE
     best = triples.loc[triples[complete].groupby(groups, sort=False)["translation"].idxmin()]
-    repeated = best.groupby(["method", "part"])["triple"].transform("size") > 1  # one choice says nothing about choosing
+    repeated = (
+        best.groupby(["method", "part"])["triple"].transform("size") > 1
+    )  # one choice says nothing about choosing
     best = rows.loc[best[repeated].index]
     return pd.concat([rows, best.assign(method=best["method"] + SELECTED)], ignore_index=True)
 

@@ -1,6 +1,6 @@
 """Unsupervised disentanglement learning by intervention (2021), Figure 5: neighbors of flowers by each feature.
 
-unweave paper run intervention/figure-5                     # three features of 16 codes; for a GPU; needs the photographs
+unweave paper run intervention/figure-5                     # three features of 16 codes; for a GPU
 unweave paper run intervention/figure-5 --scale small       # minutes on two cores
 
 Query photographs, and for each feature their nearest neighbors by that feature only, for the intervention autoencoder
@@ -27,7 +27,7 @@ from unweave.methods.neural import Neural
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, folder_name
-from unweave.report.figures.traversal import grid, reconstructions
+from unweave.report.figures.traversal import draw_grid, draw_reconstructions
 
 NEIGHBORS = 3
 STEPS = {"full": 2_500, "small": 100}  # of the stored figures; enough to see it run
@@ -128,17 +128,19 @@ def main(options: Options, output: Output = SILENT) -> None:
     lines = []
     for name, untrained in methods(options).items():
         output.progress(f"{name}: {untrained.steps:,} steps")
-        method = fit_once(untrained, data, place.results / f"model-{name.lower()}")
+        method = fit_or_load(untrained, data, place.results / f"model-{name.lower()}")
         z = method.transform(x)
-        near = [nearest_neighbors(z[:, own], np.arange(len(x))) for own in method.groups()]  # (photographs, NEIGHBORS)
+        near = [
+            nearest_neighbors(z[:, own], np.arange(len(x))) for own in method.feature_groups()
+        ]  # (photographs, NEIGHBORS)
         lines += compare_features(name, near, species)
         rows = [
             (f"query {i + 1}", x[np.r_[q, np.concatenate([own[q] for own in near])]]) for i, q in enumerate(queries)
         ]
         heads = ["query", *(f"Z_{k + 1}" for k in range(len(near)) for _ in range(NEIGHBORS))]
         title = f"{name}: the query, then {NEIGHBORS} nearest by each of {len(near)} features"
-        place.save(grid(rows, title, heads), f"figure-5-{name.lower()}.png")
-        place.save(reconstructions(method, x[queries]), f"reconstructions-{name.lower()}.png")
+        place.save(draw_grid(rows, title, heads), f"figure-5-{name.lower()}.png")
+        place.save(draw_reconstructions(method, x[queries]), f"reconstructions-{name.lower()}.png")
     share = float(np.square(np.bincount(species.astype(int)) / len(species)).sum())
     lines.append(["at random", "", f"{share:.3f}", f"{NEIGHBORS / len(x):.3f}"])
     pd.DataFrame(lines, columns=[*COLUMNS]).to_csv(place.scores, index=False)

@@ -3,8 +3,8 @@
 unweave paper run intervention/figure-3                          # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
 unweave paper run intervention/figure-3 --scale small            # minutes on two cores
 
-FactorVAE runs on independent and on correlated factors; Spearman correlation between all scores over the runs. Scores of
-the translation task, which needs no labels, have their signs changed, since small is good there.
+FactorVAE runs on independent and on correlated factors; Spearman correlation between all scores over the runs. Scores
+of the translation task, which needs no labels, have their signs changed, since small is good there.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from unweave.papers.folders import Folders
 from unweave.papers.intervention.tables import DEPTHS, measure_translation
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Claim, Findings, folder_name, merge_rows
-from unweave.report.figures.matrices import cells
-from unweave.report.figures.style import panels
+from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.style import make_panels
 
 STEPS = {"full": 8_000, "small": 150}  # of the stored runs; enough to see it run
 DCI = ("dci[rf]", "dci[trees]")  # by the random forests of the paper's Appendix D; the catalog's
@@ -153,8 +153,8 @@ def correlate_with_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, flo
 
 def draw_figure_3(rank: pd.DataFrame, title: str) -> Figure:
     """Draw the correlation of every score with every other."""
-    figure, (axis,) = panels(1, width=8, height=5.5)
-    cells(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
+    figure, (axis,) = make_panels(1, width=8, height=5.5)
+    draw_matrix(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
     axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
     axis.set_xlabel("")
     axis.set_title(title)
@@ -169,7 +169,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     execute(runs, place.runs, metrics=[], notify=output.progress)
     done = [run for run in runs if (place.runs / run.key).is_dir()]
     if not done:  # warnings have named the runs that failed
-        raise nothing_done(place.runs, runs)
+        raise no_finished_runs(place.runs, runs)
     output.progress(f"scoring {len(done)} runs")
     scores = Parallel(n_jobs=-1)(delayed(score_run)(place.runs / run.key, options) for run in done)
     recipes = [run.recipe() for run in done]

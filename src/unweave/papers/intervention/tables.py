@@ -48,8 +48,8 @@ from unweave.papers.intervention.claims import (
 )
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, describe_effort, folder_name, merge_rows, select_methods
-from unweave.report.figures.matrices import matrices
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.matrices import draw_matrices
+from unweave.report.figures.traversal import draw_grid
 from unweave.utils.errors import InputError
 
 Part = Literal["correlated", "independent", "test"]
@@ -156,7 +156,7 @@ def score_run(folder: Path, options: Options) -> dict[str, float]:
     """Compute DCI, SAP and IRS of a run; a feature of several codes counts as one."""
     done, method = read_run(folder), load(folder)
     grouped = options.table == "cmnist" and isinstance(method, FactorVAE | InterventionAutoencoder)
-    groups = method.groups() if grouped else None
+    groups = method.feature_groups() if grouped else None
     scored = [j for j, f in enumerate(done.factors) if not f.noise]
     c, z = done.truth[:, scored], done.codes
     scores = {"sap": sap(c, z, predictor="logistic", features=groups)}
@@ -182,7 +182,7 @@ def measure_translation(method: Any, z: np.ndarray, **settings: Any) -> Translat
         return Translation(np.nan, np.nan, np.nan)
 
 
-def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[tuple[str, str, int], Path]]:
+def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[tuple[str, Part, int], Path]]:
     """Train and score every method; return one row per run, and the folders by method, training set and seed."""
     place = folders(options)
     parts: list[Part] = ["correlated"] if options.ablate else ["independent", "correlated"]
@@ -195,7 +195,7 @@ def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[tuple[
     execute(runs.values(), place.runs, metrics=[], notify=output.progress)
     done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
     if not done:  # warnings have named the runs that failed
-        raise nothing_done(place.runs, runs.values())
+        raise no_finished_runs(place.runs, runs.values())
     output.progress(f"scoring {len(done)} runs")
     scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for folder in done.values())
     rows = [
@@ -209,9 +209,10 @@ def draw_figure_4(folder: Path, options: Options, name: str) -> None:
     """Draw how important each code is for each factor, and traversals from its 10 % to its 90 % quantile."""
     place, done, method = folders(options), read_run(folder), load(folder)
     names = [f.name for f in done.factors]
-    place.save(matrices(explain(done.truth, done.codes, names=names)), f"figure-4-{name}-importance.png")
+    place.save(draw_matrices(explain(done.truth, done.codes, names=names)), f"figure-4-{name}-importance.png")
     test = make_data(options, "correlated")
-    x = test.judged(test.load()).collect(EVALUATED, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
+    held_out = test.evaluation_data(test.load())
+    x = held_out.collect(EVALUATION_SIZE, torch.Generator().manual_seed(EVALUATION_SEED)).x.numpy()
     z = done.codes
     lines = []
     for j in np.argsort(-z.std(0))[:8]:
@@ -220,7 +221,7 @@ def draw_figure_4(folder: Path, options: Options, name: str) -> None:
         line[:, j] = np.linspace(low, high, 8)
         lines.append((f"code {j + 1}", np.concatenate([x[:1], method.inverse_transform(line)])))
     title = f"{name}: observed, then one code from its 10 % to its 90 % quantile"
-    place.save(grid(lines, title), f"figure-4-{name}.png")
+    place.save(draw_grid(lines, title), f"figure-4-{name}.png")
 
 
 def folders(options: Options) -> Folders:

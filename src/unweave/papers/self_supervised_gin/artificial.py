@@ -26,7 +26,7 @@ from unweave.metrics.mcc import correlations
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Claim, Findings
-from unweave.report.figures.flows import recovery
+from unweave.report.figures.flows import draw_recovery
 from unweave.utils.errors import InputError
 
 RECOVERED = 0.95  # MCC above which a trial has recovered both sources
@@ -119,7 +119,7 @@ def draw(rows: pd.DataFrame, options: Options) -> None:
         for rank, row in (("worst", ranked[0]), ("best", ranked[-1])):
             data = GaussianMixture(points=options.points, seed=int(row["trial"])).load()
             file = str(name).replace(",", "").replace(" ", "-").replace(".", "")
-            place.save(recovery(load(place.runs / row["key"]), data), f"{file}-{rank}.png")
+            place.save(draw_recovery(load(place.runs / row["key"]), data), f"{file}-{rank}.png")
 
 
 def main(options: Options, output: Output = SILENT) -> None:

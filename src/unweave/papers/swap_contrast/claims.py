@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.output import TextTable
 from unweave.papers.swap_contrast.settings import OURS, PAPER, PAPER_BY_ANGLE, PRINTED, SCHEMES
 from unweave.papers.verdicts import Claim, Findings, Number, compare_means

@@ -24,7 +24,7 @@ from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.methods.neural import Neural
-from unweave.metrics.contract import plus_minus
+from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.swap_contrast.settings import OURS
@@ -124,7 +124,9 @@ def folders(options: Options) -> Folders:
     """Return where everything goes."""
     parts = {"small": options.scale == "small"}
     parts |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
-    return Folders(options.out, folder_name(f"{'warm-ups' if options.warm_ups else 'disentangled'}-{options.data}", parts))
+    return Folders(
+        options.out, folder_name(f"{'warm-ups' if options.warm_ups else 'disentangled'}-{options.data}", parts)
+    )
 
 
 def tables(options: Options) -> list[TextTable]:
@@ -180,7 +182,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
     scores = execute(runs, place.runs, metrics=METRICS, notify=output.progress)
     if scores.empty:
-        raise nothing_done(place.runs, runs)
+        raise no_finished_runs(place.runs, runs)
     rows = pd.DataFrame(scores[["key", "seed", *COLUMNS]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
     merge_rows(rows, place.scores, ["name", "seed"])

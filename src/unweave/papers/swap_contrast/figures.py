@@ -31,9 +31,9 @@ from unweave.nn.functional import Normal
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, folder_name
-from unweave.report.figures.matrices import cells
-from unweave.report.figures.style import panels
-from unweave.report.figures.traversal import grid
+from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.style import make_panels
+from unweave.report.figures.traversal import draw_grid
 
 STEPS = {"full": 6_000, "small": 600}  # of the stored figures; enough to see it run
 COLUMNS = 10  # digits in a row of Figure 8
@@ -68,7 +68,7 @@ def fit_method(data: Unseen, options: Options, output: Output) -> SwapContrast:
     widths = (16, 32, 32) if options.scale == "small" else (32, 64, 128)
     output.progress(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
-    return fit_once(method, data.load(), folders(options).results / f"model-{data.of}")
+    return fit_or_load(method, data.load(), folders(options).results / f"model-{data.of}")
 
 
 def draw_figure_5(method: SwapContrast, data: FactorData, options: Options) -> Figure:
@@ -78,9 +78,7 @@ def draw_figure_5(method: SwapContrast, data: FactorData, options: Options) -> F
     names, change = code_changes(method, data, options)
     by_color = change[[names.index("color"), names.index("background")], p:].max(0)
     rest = z[:, p:][:, by_color <= np.median(by_color)]  # z_nu: the half that colors change least
-    flat = [
-        TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], rest)
-    ]
+    flat = [TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], rest)]
     turns = {k: f"{v:+g} degrees" for k, v in enumerate(data.factors[data.column("angle")].values)}
     figure, axes = make_panels(4, width=5, height=4.6, across=2)
     for i, (name, called) in enumerate({"angle": turns, "label": {k: str(k) for k in range(10)}}.items()):
@@ -108,8 +106,8 @@ def code_changes(method: SwapContrast, data: FactorData, options: Options) -> tu
 def draw_heat_map(method: SwapContrast, data: FactorData, options: Options) -> Figure:
     """Draw Figures 6 and 7."""
     names, change = code_changes(method, data, options)
-    figure, (axis,) = panels(1, width=15, height=0.5 * len(names) + 1.4)
-    cells(axis, change, names, most=max(1.0, float(change.max())))
+    figure, (axis,) = make_panels(1, width=15, height=0.5 * len(names) + 1.4)
+    draw_matrix(axis, change, names, most=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)
     title = "change of a code when one factor changes, in standard deviations of the code"
@@ -138,7 +136,7 @@ def draw_figure_8(method: SwapContrast, data: FactorData, options: Options) -> F
         (name, v.numpy() if v.shape == x.shape else method.inverse_transform(v.numpy())) for name, v in shown.items()
     ]
     title = "exchanged: z_p, and of z_n all but the code that\ndiffers most, from the pair; to be as reconstructed"
-    return grid(rows, title)
+    return draw_grid(rows, title)
 
 
 def tables(options: Options) -> list[TextTable]:
@@ -149,7 +147,9 @@ def tables(options: Options) -> list[TextTable]:
 def findings(options: Options, part: str) -> Findings:
     """Return the figures that were drawn."""
     figures = folders(options).drawn(f"{part}.png")
-    return Findings(figures=figures, effort=f"1 seed, {options.steps or STEPS[options.scale]:,} steps" if figures else "")
+    return Findings(
+        figures=figures, effort=f"1 seed, {options.steps or STEPS[options.scale]:,} steps" if figures else ""
+    )
 
 
 def main(options: Options, output: Output = SILENT) -> None:

@@ -29,7 +29,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
-from unweave.data.core import Factor, in_parts
+from unweave.data.core import Factor, split_rows
 from unweave.datasets import Unseen
 from unweave.datasets.colored import Painted
 from unweave.experiments.failures import no_finished_runs
@@ -175,7 +175,7 @@ def encode_test_set(folder: Path, method: Any, options: Options) -> tuple[np.nda
     assert isinstance(data, Painted)
     step = max(1, len(data.gray) * prod(map(len, data.allowed)) // MAX_TEST_IMAGES)
     points = torch.cartesian_prod(torch.arange(0, len(data.gray), step), *data.allowed)
-    z = [method.transform(data.render(part)) for part in in_parts(points, 10_000)]
+    z = [method.transform(data.render(part)) for part in split_rows(points, 10_000)]
     return data.labels(points).numpy(), data.factors, np.concatenate(z)
 
 
@@ -235,7 +235,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     execute([run for *_, run in runs], place.runs, metrics=[], notify=output.progress)
     done = [(name, seed, place.runs / run.key) for name, seed, run in runs if (place.runs / run.key).is_dir()]
     if not done:  # warnings have named the runs that failed
-        raise nothing_done(place.runs, [run for *_, run in runs])
+        raise no_finished_runs(place.runs, [run for *_, run in runs])
     output.progress(f"scoring {len(done)} runs")
     scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for *_, folder in done)
     rows = pd.DataFrame(
