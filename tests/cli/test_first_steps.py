@@ -3,7 +3,6 @@
 import io
 import re
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -183,26 +182,6 @@ def test_numbers_of_a_table_stay_in_one_piece_in_any_terminal(width, monkeypatch
         for cell in row[1:]:
             assert all(word in text for word in cell.split())
     assert ("┃" in text) == (width > 50) and ("b: 0.015" in text) == (width == 50)
-
-
-def test_a_study_says_what_is_wrong_in_a_line(monkeypatch, capsys):
-    @dataclass
-    class Options:
-        seeds: int = 3
-        steps: int = 0
-
-    def main(options):
-        raise InputError(f"{options.seeds} seeds do not do")
-
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which launch replaces
-    said = {"": "unweave: 3 seeds do not do", "--seeds 0": "--seeds 0: expected 1 at least"}
-    said |= {"--steps -4": "--steps -4: expected 0", "--sedes 1": "Perhaps you meant"}
-    for args, text in said.items():
-        monkeypatch.setattr("sys.argv", ["study.py", *args.split()])
-        with pytest.raises(SystemExit) as stopped:
-            terminal.launch(main, Options)
-        told = capsys.readouterr().err
-        assert stopped.value.code == 2 and text in told and "Traceback" not in told
 
 
 def test_a_run_s_own_file_is_drawn_as_it_was_read(tmp_path):

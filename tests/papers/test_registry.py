@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from unweave import InputError
+from unweave.cli.main import main as command
 from unweave.cli.paper import paper
 from unweave.papers.intervention import claims as intervention_claims
 from unweave.papers.registry import find, items
@@ -128,6 +129,18 @@ def test_numbers_of_options_are_checked():
         validate_options(options(seeds=0))
     with pytest.raises(InputError, match="--steps -4: expected at least 0"):
         validate_options(options(steps=-4))
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [("--seeds 0", "--seeds 0: expected at least 1"), ("--steps -4", "--steps -4: expected at least 0"),
+     ("--sedes 1", "Perhaps you meant")],
+)  # fmt: skip
+def test_the_command_reports_a_wrong_flag_in_one_line(flags, text, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command(["paper", "run", "gin/figure-7", "--scale", "small", "--out", str(tmp_path), *flags.split()])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and text in error and "Traceback" not in error
 
 
 def test_scripts_are_silent_without_an_output(tmp_path, capsys):

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from unweave.cli.terminal import parse_options, print_json, print_table, print_text, progress, run_action
+from unweave.cli.parsing import parse_options, run_action
+from unweave.cli.progress import ProgressLine, show_progress
+from unweave.cli.terminal import print_json, print_table, print_text
 from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from unweave.papers.output import TextTable
     from unweave.papers.registry import Item
     from unweave.papers.verdicts import Findings
+    from unweave.training.callbacks import Progress
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]
 
@@ -108,8 +111,8 @@ def run(args: list[str]) -> None:
         return parse_options(options_class, prog=prog, args=["--help"])
     defaults = make_options(item, options.scale, options.out or Path("papers") / options.scale)
     every = [parse_options(options_class, prog=prog, args=rest, default=default) for default in defaults]
-    with progress() as notify:
-        output = TerminalOutput(notify)
+    with show_progress() as line:
+        output = TerminalOutput(line)
         findings = run_script(item, every, output)
     if options.json:
         return print_json(_as_json(item, findings))
@@ -120,8 +123,8 @@ def run(args: list[str]) -> None:
 class TerminalOutput:
     """Shows progress at once, and texts and tables after the progress line is gone."""
 
-    def __init__(self, notify: Callable[[str], None]) -> None:
-        self.notify = notify
+    def __init__(self, line: ProgressLine) -> None:
+        self.line = line
         self.pending: list[Callable[[], None]] = []
 
     def text(self, text: str) -> None:
@@ -134,7 +137,11 @@ class TerminalOutput:
 
     def progress(self, text: str) -> None:
         """Show what is being done."""
-        self.notify(text)
+        self.line.message(text)
+
+    def training(self, progress: Progress) -> None:
+        """Show how far a training is."""
+        self.line.training(progress)
 
     def print_all(self) -> None:
         """Print the texts and tables."""

@@ -6,18 +6,14 @@ import json
 import os
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.table import Table
 
-from unweave.utils.errors import InputError
-
-T = TypeVar("T")
 PIPE_WIDTH = 200  # columns of a table that is written to a file or a pipe
 MAX_NUMBER_LENGTH = 24  # characters of a cell that holds a number and its interval; longer cells are text
 USER_ERROR, INTERRUPTED = 2, 130  # exit codes
@@ -104,37 +100,7 @@ def join_lines(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def launch(main: Callable[[Any], None], options: Any) -> None:
-    """A study as a program: what its user can mend is said in a line, as the command `unweave` does."""
-    warnings.showwarning = print_warning
-    try:
-        from unweave.cli.parsing import parse_options
-
-        main(plausible(parse_options(options)))
-    except KeyboardInterrupt:
-        exit_with_message("stopped; run it again to go on: what is done is kept", 130)
-    except (InputError, OSError, MemoryError) as error:
-        exit_for_error(error)
-
-
-def plausible(options: T) -> T:
-    """The options of a study, if they are such that it can be run."""
-    for name, least in (("seeds", 1), ("steps", 0)):
-        if getattr(options, name, least) < least:
-            raise InputError(f"--{name} {getattr(options, name)}: expected {least} at least")
-    return options
-
-
 _shown: ContextVar[Any] = ContextVar("shown", default=None)
-
-
-@contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """For scripts that have not moved to `cli.progress`."""
-    from unweave.cli.progress import show_progress
-
-    with show_progress(quiet=quiet) as line:
-        yield line.message
 
 
 @contextmanager

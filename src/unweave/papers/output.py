@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from unweave.training.callbacks import Progress
+
 
 class TextTable(NamedTuple):
     """A table of texts, for the terminal and for a README."""
@@ -28,6 +30,9 @@ class Output(Protocol):
     def progress(self, text: str) -> None:
         """Show what is being done at the moment."""
 
+    def training(self, progress: Progress) -> None:
+        """Show how far a training is: a callback of `unweave.execute` and `Method.fit`."""
+
 
 class SilentOutput:
     """Ignores everything."""
@@ -40,6 +45,9 @@ class SilentOutput:
 
     def progress(self, text: str) -> None:
         """Ignore a message."""
+
+    def training(self, progress: Progress) -> None:
+        """Ignore the progress of a training."""
 
 
 SILENT = SilentOutput()

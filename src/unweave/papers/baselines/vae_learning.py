@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from unweave.catalog import load
-from unweave.data.core import Table
+from unweave.data.containers import Table
 from unweave.datasets import Slice
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute

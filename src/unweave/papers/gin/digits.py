@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from unweave.data.core import Table
+from unweave.data.containers import Table
 from unweave.datasets import EMNIST, MNIST
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import GIN, SelfSupervisedGIN

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 from torch import Generator, Tensor
 
-from unweave.data.core import Mixing
+from unweave.data.containers import Mixing
 from unweave.data.dataset import Dataset
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.experiments.run import FinishedRun

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from unweave.data.core import Table
+from unweave.data.containers import Table
 from unweave.datasets import Flowers102
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import FactorVAE, InterventionAutoencoder

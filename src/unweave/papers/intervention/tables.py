@@ -252,8 +252,8 @@ def findings(options: Options, part: str) -> Findings:
     if part == "figure-4" or options.ablate:
         return Findings(figures=figures, effort=effort)
     is_usual = options.lambda_adv == PAPER_LAMBDA_ADV
-    judged = judge_table(add_selected(rows), options.table, "" if is_usual else f", lambda_adv {options.lambda_adv:g}")
-    return judged._replace(figures=figures, effort=effort)
+    results = judge_table(add_selected(rows), options.table, "" if is_usual else f", lambda_adv {options.lambda_adv:g}")
+    return results._replace(figures=figures, effort=effort)
 
 
 def main(options: Options, output: Output = SILENT) -> None:
