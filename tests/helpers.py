@@ -1,9 +1,17 @@
-"""Small methods that several test modules train."""
+"""Small methods, data and functions that several test modules use."""
 
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor, nn
+
 from unweave import catalog
-from unweave.methods.neural import Neural
+from unweave.data.arrays import as_data
+from unweave.data.core import FactorData
+from unweave.methods.neural import Lane, Neural
+from unweave.training.callbacks import Callback, Progress
+from unweave.training.loop import train
 
 METHODS = catalog.methods()
 NETWORKS = [name for name, cls in METHODS.items() if issubclass(cls, Neural)]
@@ -16,3 +24,61 @@ def small_method(name: str, **settings: Any) -> Any:
     """Return the method of this name with two codes, few steps and a small network."""
     fields = METHODS[name].__dataclass_fields__
     return METHODS[name](**{k: v for k, v in SMALL.items() if k in fields} | settings)
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+_rng = np.random.default_rng(0)
+_Z = _rng.uniform(-1, 1, (200, 2))
+X = np.concatenate([_Z, np.sin(2 * _Z), _Z**2], 1).astype(np.float32)  # two factors in six dimensions
+DATA = as_data(X, _rng.integers(0, 3, 200))
+
+
+def validate(pack: list[Any], data: FactorData = DATA) -> list[Any]:
+    """Let the methods see the data, as `fit` does before training."""
+    for method in pack:
+        method.validate_settings(data)
+    return pack
+
+
+def train_all(pack: list[Any], data: FactorData = DATA, **settings: Any) -> list[Any]:
+    """Train a pack of which no method may fail."""
+    assert train(validate(pack, data), data, **settings) == [None] * len(pack)
+    return pack
+
+
+def flat_weights(method: Any) -> Tensor:
+    """Return all weights of a trained network in one vector."""
+    return torch.cat([p.flatten() for p in method.net_.parameters()])
+
+
+class StopTraining(BaseException):
+    """Raised in place of a kill."""
+
+
+def stop_at(step: int) -> Callback:
+    """Return a callback that ends training at a step."""
+
+    def callback(progress: Progress) -> None:
+        if progress.step >= step:
+            raise StopTraining
+
+    return callback
+
+
+class StepRecorder(Neural):
+    """A linear network whose loss has the step and a lane's value as terms."""
+
+    paper = "none"
+    value: Lane = 2.0
+    """A number that may differ between the lanes."""
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        return nn.Linear(shape[0], self.latent_dim)
+
+    def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        t = (batch["progress"] * self.steps).round()
+        return {"loss": net(batch["x"]).square().mean(), "t": t, "value": 0 * t + self.value}
+
+    def encode(self, x: Tensor) -> Tensor:
+        return self.apply_network(lambda net, part: net(part), x)

@@ -6,14 +6,10 @@ import torch
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tests.helpers import small_method
-from unweave.data.arrays import as_data
+from tests.helpers import DATA, StepRecorder, X, small_method, train_all
 from unweave.methods import GIN, PCA
 from unweave.methods.neural import fit_pack
 from unweave.training.callbacks import Progress
-
-X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
-DATA = as_data(X)
 
 
 def test_a_callback_gets_every_term_of_every_lane():
@@ -42,7 +38,7 @@ def test_fit_passes_the_callback_through_and_prints_nothing(capsys):
 
 def test_every_restart_is_a_lane():
     reports: list[Progress] = []
-    GIN(steps=3, restarts=4, blocks=1, width=4).fit(X, np.arange(60) % 2, callback=reports.append)
+    GIN(steps=3, restarts=4, blocks=1, width=4).fit(X, np.arange(200) % 2, callback=reports.append)
     assert {len(values) for values in reports[0].terms.values()} == {4}
 
 
@@ -73,3 +69,21 @@ def test_the_loss_of_a_report_leaves_out_lanes_that_are_not_finite():
     assert progress.loss == 2.0
     assert np.isnan(progress._replace(terms={"loss": [float("nan")]}).loss)
     assert progress.text("beta-vae") == "beta-vae: step 10 of 20, loss 2, 1.0 steps/s (loop), 0:10 left"
+
+
+def test_progress_has_step_loss_speed_and_time_left():
+    seen = []
+    train_all([StepRecorder(steps=250)], callback=seen.append)
+    assert [p.step for p in seen] == [100, 200, 250]
+    assert all(np.isfinite(p.loss) and p.steps_per_second > 0 for p in seen)
+    assert {p.strategy for p in seen} == {"loop"}
+    text = Progress(100, 1_000, {"loss": [3.14159]}, 10.0, "stack, compiled").text("beta-vae")
+    assert text == "beta-vae: step 100 of 1,000, loss 3.142, 10 steps/s (stack, compiled), 1:30 left"
+
+
+def test_slow_steps_are_reported_within_a_chunk(monkeypatch):
+    seen, fast = [], train_all([StepRecorder(steps=120)])[0]
+    monkeypatch.setattr("unweave.training.loop.SECONDS_BETWEEN_REPORTS", 0)
+    (slow,) = train_all([StepRecorder(steps=120)], callback=seen.append)
+    assert [p.step for p in seen] == [*range(1, 121)]
+    assert slow.history.equals(fast.history)
