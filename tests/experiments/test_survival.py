@@ -160,36 +160,7 @@ def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text
     assert len(execute(runs, tmp_path, metrics=[])) == len(runs) - guilty
 
 
-# Claims -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_claim_is_all_or_nothing_and_ends_with_its_holder(tmp_path):
-    with (
-        try_lock_all(tmp_path, "ab") as mine,
-        try_lock_all(tmp_path, "bc") as other,
-        try_lock_all(tmp_path, "c") as third,
-    ):
-        assert mine and not other and third
-    with try_lock_all(tmp_path, ["a", "b", "c"]) as mine:
-        assert mine
-    assert not list(tmp_path.iterdir())
-    code = f"""
-import time
-from pathlib import Path
-from unweave.utils.locks import try_lock_all
-with try_lock_all(Path({str(tmp_path)!r}), ['a']):
-    print('held', flush=True)
-    time.sleep(60)
-"""
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with try_lock_all(tmp_path, ["a"]) as mine:
-        assert not mine
-    holder.kill()
-    holder.wait()
-    with try_lock_all(tmp_path, ["a"]) as mine:
-        assert mine
-    holder.stdout.close()
+# Locks --------------------------------------------------------------------------------------------------------------
 
 
 def test_what_killed_processes_left_is_cleared_by_who_claims_it_and_by_no_one_else(tmp_path):

@@ -23,7 +23,7 @@ from unweave.experiments.runner import Notify, RunSettings, execute_pack, is_fin
 from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, first_line, plural
-from unweave.utils.locks import try_lock_all
+from unweave.utils.locks import is_locked, try_lock_all
 from unweave.utils.storage import no_room
 from unweave.utils.validation import device_lost
 
@@ -197,9 +197,6 @@ def run_states(runs: Iterable[Run], out: Path) -> dict[str, State]:
             found[key] = "done"
         elif failure_path(out, key).is_file():
             found[key] = "failed"
-        elif not (out / ".claims" / key).exists():
-            found[key] = "waiting"
         else:
-            with try_lock_all(out, [key]) as mine:
-                found[key] = "waiting" if mine else "running"
+            found[key] = "running" if is_locked(out, key) else "waiting"
     return found

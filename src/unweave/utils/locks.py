@@ -1,78 +1,94 @@
-"""Who works on what, where several processes share a folder: a lock that ends with the process that holds it."""
+"""File locks shared by processes that work on one folder."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock, Timeout
 
 from unweave.utils.errors import InputError
 
-fcntl: Any = None  # on Windows there is none, and one process at a time is all there is
-with contextlib.suppress(ImportError):
-    import fcntl
-
-MOMENT = 0.02  # seconds between looks at a file that another process changes
+LOCK_FOLDER = ".locks"
+POLL_SECONDS = 0.02  # between attempts to lock a file that another process holds
+MAX_ATTEMPTS = 100  # to create a lock file while other processes remove the folder of the locks
 
 
 @contextlib.contextmanager
 def try_lock_all(folder: Path, names: Iterable[str]) -> Iterator[bool]:
-    """Whether all these names in the folder are ours for the block; if anyone else has one of them, none is.
+    """Lock all `names` in a folder for the block, or none of them; yield whether they were locked. Never waits.
 
-    The kernel gives a lock back when its holder is gone, however that came about: nothing stale is left to be cleared.
+    The operating system releases a lock when its process ends, so a killed process blocks nobody. Lock files are
+    removed on release.
+
+    >>> with try_lock_all(Path("runs"), ["a", "b"]) as locked:           # doctest: +SKIP
+    ...     print("working" if locked else "another process works on a or b")
     """
-    with contextlib.ExitStack() as held:
-        mine = True
-        for name in sorted(set(names)):  # in one order, so that two processes cannot wait for each other
-            mine = mine and held.enter_context(_lock(folder / ".claims" / name))
-        yield mine
+    locks: list[FileLock] = []
+    try:
+        locked = True
+        for name in sorted(set(names)):  # in one order, so that of two processes that want the same names one succeeds
+            lock_file = _try_acquire(folder / LOCK_FOLDER / name)
+            if lock_file is None:
+                locked = False
+                break
+            locks.append(lock_file)
+        if not locked:
+            _release(locks)
+        yield locked
+    finally:
+        _release(locks)
 
 
 @contextlib.contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Wait until nobody else is changing this file, and keep it so for the block."""
+    """Wait until no other process holds the lock of this file, and hold it for the block."""
     while True:
-        with try_lock_all(path.parent, [path.name]) as mine:
-            if mine:
+        with try_lock_all(path.parent, [path.name]) as locked:
+            if locked:
                 yield
                 return
-        time.sleep(MOMENT)
+        time.sleep(POLL_SECONDS)
 
 
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    if fcntl is None:
-        yield True
-        return
-    file = _opened(path)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A holder removes its file: what was opened just before is then no one's lock any more.
-            mine = path.exists() and os.path.samestat(os.fstat(file), path.stat())
-        except OSError:
-            mine = False
-        yield mine
-        if mine:
-            path.unlink(missing_ok=True)
-    finally:
-        os.close(file)
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()  # where no one else has anything in it
+def is_locked(folder: Path, name: str) -> bool:
+    """Return whether a living process holds the lock of a name in the folder."""
+    if not (folder / LOCK_FOLDER / name).exists():
+        return False
+    with try_lock_all(folder, [name]) as locked:
+        return not locked
 
 
-def _opened(path: Path) -> int:
-    for left in reversed(range(100)):
+def _try_acquire(path: Path) -> FileLock | None:
+    """Return the held lock, or None if another process holds it."""
+    for attempt in range(MAX_ATTEMPTS):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock_file = FileLock(path, blocking=False)
+            lock_file.acquire()
+        except Timeout:
+            return None
         except OSError as error:
-            # The last to leave removed the folder in between; mkdir, too, looks twice, and says then that it exists.
-            if left and isinstance(error, FileNotFoundError | FileExistsError):
+            # Another process may have removed the folder since mkdir. So may mkdir itself fail, with FileExistsError.
+            if attempt + 1 < MAX_ATTEMPTS and isinstance(error, FileNotFoundError | FileExistsError):
                 continue
-            text = f"cannot write to {path.parent.parent}: {error.strerror}"
+            text = f"cannot write to {path.parent.parent}: {error.strerror or error}"
             raise InputError(f"{text}; choose another folder") from error
-    raise AssertionError("not reached")
+        return lock_file
+    return None
+
+
+def _release(locks: list[FileLock]) -> None:
+    """Remove the files of held locks, release the locks, and empty the list."""
+    while locks:
+        lock_file = locks.pop()
+        path = Path(lock_file.lock_file)
+        # While it is held: filelock recognizes a file that was removed between its opening and its locking. On
+        # Windows an open file cannot be removed, and filelock removes it itself.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        lock_file.release()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # fails, as intended, while it holds other locks
