@@ -45,7 +45,7 @@ def test_a_traversal_has_a_row_per_code_with_the_observation_in_front(vae, tmp_p
     picture = axis.images[0].get_array()
     assert picture.shape == (3 * 10, 5 * 10, 3)  # images of 8 with a gap of 1 around
     np.testing.assert_allclose(picture[1:9, 1:9, 0], X[0, 0], atol=1e-6)
-    deviations = [float(text.get_text().split("dev. ")[1]) for text in axis.get_yticklabels()]
+    deviations = [float(text.get_text().split("std. ")[1]) for text in axis.get_yticklabels()]
     assert deviations == sorted(deviations, reverse=True)
     save_figure(figure, tmp_path / "t.png")
     assert Image.open(tmp_path / "t.png").width > 100
@@ -65,7 +65,10 @@ def test_interpolations_begin_and_end_with_the_observations(vae):
     ends = vae.inverse_transform(vae.transform(X[:2]))
     np.testing.assert_allclose(images[[1, -2]], ends, atol=1e-6)
     assert len(draw_interpolation(vae, X[0], X[1]).axes) == 1
-    assert [t.get_text() for t in draw_reconstructions(vae, X[:4]).axes[0].get_yticklabels()] == ["observed", "decoded"]
+    assert [t.get_text() for t in draw_reconstructions(vae, X[:4]).axes[0].get_yticklabels()] == [
+        "observed",
+        "reconstructed",
+    ]
 
 
 def test_kl_per_code_adds_up_and_is_for_posteriors(vae):

@@ -19,7 +19,7 @@ from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.metrics import mcc
 from unweave.metrics.uncertainty import plus_minus
-from unweave.report.page import summary
+from unweave.report.summary import summarize
 
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -54,7 +54,7 @@ def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
         assert run.env["data"]["sha256"][:12] in text
     # Three methods with three figures each, what two of them decode, the spread; four runs are too few for more.
     assert text.count("<figure>") == 12
-    assert "<h3>linear-ica</h3>" in text and "The best run of linear-ica, seed" in text
+    assert "<h3>linear-ica</h3>" in text and "Best run of linear-ica, seed" in text
     pair = [run.scores["mcc"] for run in done[1:3]]
     assert plus_minus(pair).replace("+-", "±") in text, "runs that differ in their seed alone are one setting"
     rows = [text.index(f"<tr><td>{name}</td><td>") for name in ("hessian-ica", "linear-ica", "pca")]
@@ -62,7 +62,7 @@ def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
 
 
 def test_chance_is_what_shuffled_codes_score(runs, text):
-    chance = float(re.search(r'class="chance"><td>by chance</td><td></td><td>([0-9.]+)</td>', text)[1])
+    chance = float(re.search(r'class="chance"><td>chance level</td><td></td><td>([0-9.]+)</td>', text)[1])
     best = max((read_run(runs / str(i)) for i in range(4)), key=lambda run: run.scores["mcc"])
     rng = np.random.default_rng(0)
     shuffled = [mcc(best.truth, best.codes[rng.permutation(len(best.codes))]) for _ in range(3)]
@@ -84,12 +84,12 @@ def test_the_same_runs_give_the_same_page(runs, text, tmp_path):
 
 
 def test_the_summary_says_who_won_and_what_that_means(runs):
-    text = summary([read_run(runs / str(i)) for i in range(4)])
+    text = summarize([read_run(runs / str(i)) for i in range(4)])
     best = read_run(runs / "3").scores["mcc"]
     assert text.startswith(
         f"hessian-ica recovers the factors x and y (MCC {best:.3f}; 1 is perfect). Others: linear-ica 0."
     )
-    assert "does not recover" in summary([read_run(runs / "0")])
+    assert "does not recover" in summarize([read_run(runs / "0")])
 
 
 def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
@@ -97,7 +97,7 @@ def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
     execute_run(Run(OwnData(path=tmp_path / "x.npy"), PCA(latent_dim=1)), tmp_path / "r" / "1", SCORERS)
     execute_run(Run(GaussianMixture(points=100), PCA(latent_dim=3)), tmp_path / "r" / "2", SCORERS)
     page = write_report([tmp_path / "r"], tmp_path / "p.html").read_text()
-    assert "No factors are known. pca keeps near distances best" in page
+    assert "The data have no known factors. pca preserves distances between neighbors best" in page
     assert "known factors: cluster, z1, z2" in page
 
 
@@ -154,9 +154,15 @@ def page(tmp_path_factory):
 def test_a_study_is_told_by_its_question_and_its_failures(page):
     text = page.read_text()
     assert "<h1>Is it beta?</h1>" in text and "It may &lt;b&gt;well" in text
-    assert "7 of 8 runs done, 1 failed" in text and "scored by mcc, sap[r2]" in text
+    assert "7 of 8 runs done, 1 failed" in text and "Metrics: mcc, sap[r2]" in text
     assert 'id="failures"' in text and "latent_dim=1000 is more than the data allow" in text
-    for caption in ("A dot is a run", "What beta does", "Do scores agree?", "How beta-vae learned", "moves one code"):
+    for caption in (
+        "one dot per run",
+        "Effect of beta",
+        "Do the scores agree?",
+        "Loss curves of beta-vae",
+        "changes one code",
+    ):
         assert caption in text, caption
 
 
@@ -170,8 +176,8 @@ def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_pat
     place = shutil.copytree(page.parent / "runs", tmp_path / "all" / "runs")
     execute_run(Run(DATA, PCA()), place / "another", SCORERS)
     text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
-    assert "<h1>Is it beta?</h1>" in text and "What failed" in text
-    assert "1 run here that the study file does not ask for any more" in text
+    assert "<h1>Is it beta?</h1>" in text and "Failed runs" in text
+    assert "1 run in the folder that the study file no longer defines" in text
 
 
 def test_a_study_in_which_all_failed_has_its_page(page, tmp_path):

@@ -154,7 +154,7 @@ def correlate_with_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, flo
 def draw_figure_3(rank: pd.DataFrame, title: str) -> Figure:
     """Draw the correlation of every score with every other."""
     figure, (axis,) = make_panels(1, width=8, height=5.5)
-    draw_matrix(axis, rank.to_numpy(), list(rank.columns), least=-1.0, palette="RdBu")
+    draw_matrix(axis, rank.to_numpy(), list(rank.columns), minimum=-1.0, color_map="RdBu")
     axis.set_xticks(range(len(rank)), list(rank.columns), rotation=40, ha="right")
     axis.set_xlabel("")
     axis.set_title(title)

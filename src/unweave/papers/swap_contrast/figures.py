@@ -80,7 +80,7 @@ def draw_figure_5(method: SwapContrast, data: FactorData, options: Options) -> F
     rest = z[:, p:][:, by_color <= np.median(by_color)]  # z_nu: the half that colors change least
     flat = [TSNE(random_state=options.seed, perplexity=min(30, len(z) // 4)).fit_transform(v) for v in (z[:, :p], rest)]
     turns = {k: f"{v:+g} degrees" for k, v in enumerate(data.factors[data.column("angle")].values)}
-    figure, axes = make_panels(4, width=5, height=4.6, across=2)
+    figure, axes = make_panels(4, width=5, height=4.6, max_columns=2)
     for i, (name, called) in enumerate({"angle": turns, "label": {k: str(k) for k in range(10)}}.items()):
         level = draw.c[:, data.column(name)].numpy().astype(int)
         levels = np.unique(level)
@@ -107,7 +107,7 @@ def draw_heat_map(method: SwapContrast, data: FactorData, options: Options) -> F
     """Draw Figures 6 and 7."""
     names, change = code_changes(method, data, options)
     figure, (axis,) = make_panels(1, width=15, height=0.5 * len(names) + 1.4)
-    draw_matrix(axis, change, names, most=max(1.0, float(change.max())))
+    draw_matrix(axis, change, names, maximum=max(1.0, float(change.max())))
     labels = [name.replace("predictive", "p").replace("nuisance", "n") for name in method.get_feature_names_out()]
     axis.set_xticks(range(len(labels)), labels)
     title = "change of a code when one factor changes, in standard deviations of the code"

@@ -1,1 +1,1 @@
-"""One file per kind of figure: arrays of a run in, a matplotlib Figure out. No pyplot, so no global state."""
+"""Figures of runs, methods and datasets: functions that return a matplotlib `Figure`."""

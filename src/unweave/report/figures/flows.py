@@ -1,4 +1,4 @@
-"""What a flow has found: sources beside their reconstruction, spectra, single variables, styles across classes."""
+"""Figures of flows: recovered sources, spectra, single variables, samples per class (GIN, Sorrenson et al., 2020)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from unweave.report.figures.style import make_panels
 from unweave.report.figures.traversal import draw_grid
 from unweave.utils.errors import InputError
 
-SHOWN = 4_000  # points of a scatter plot
-RANGE = 2.0  # deviations to both sides that a variable runs through
+MAX_POINTS = 4_000  # of a scatter plot
+RANGE = 2.0  # standard deviations to both sides of the mean
 STEPS = 9  # images in a row
-MAX_VARIABLES = 24  # that are drawn one by one
+MAX_VARIABLES = 24  # drawn one by one
+MIN_DEVIATION = 1e-6  # lower end of logarithmic axes
 
 
 def draw_recovery(method: Any, data: FactorData) -> Figure:
-    """GIN, Figure 2: two sources, the data along two axes, the codes that match the sources, the spectrum."""
-    expected = [j for j, f in enumerate(data.factors) if f.size is None and not f.noise][:2]
+    """Return two sources, the data along two principal axes, the matching codes, and the spectrum (GIN, Figure 2)."""
+    sources = [j for j, f in enumerate(data.factors) if f.size is None and not f.noise][:2]
     classes = next((j for j, f in enumerate(data.factors) if f.size is not None), None)
-    if len(expected) < 2:
-        raise InputError("the figure wants data with two real-valued factors")
-    x, c = data.collect(SHOWN, Generator().manual_seed(0))
-    chosen = torch.randperm(len(x), generator=Generator().manual_seed(0))[:SHOWN]
-    x, c = x[chosen].float(), c[chosen]
-    truth = c[:, expected].double().numpy()
+    if len(sources) < 2:
+        raise InputError("the figure needs data with two real-valued factors")
+    x, c = data.collect(MAX_POINTS, Generator().manual_seed(0))
+    subset = torch.randperm(len(x), generator=Generator().manual_seed(0))[:MAX_POINTS]
+    x, c = x[subset].float(), c[subset]
+    truth = c[:, sources].double().numpy()
     colors: Any = c[:, classes].numpy() if classes is not None else "tab:blue"
     y = method.outputs(x).double().numpy()[:, method.order_.numpy()]  # sorted by deviation
     r = correlations(truth, y)
@@ -42,43 +43,46 @@ def draw_recovery(method: Any, data: FactorData) -> Figure:
     codes = y[:, order] * np.sign(r[np.arange(2), order])
     score = float(np.abs(r[np.arange(2), order]).mean())
     figure, axes = make_panels(4)
-    names = [data.factors[j].name for j in expected]
+    names = [data.factors[j].name for j in sources]
     _scatter(axes[0], truth, colors, "ground truth", names)
-    _scatter(
-        axes[1], PCA(2).fit_transform(x.flatten(1).double().numpy()), colors, "observed", ["first axis", "second axis"]
-    )
+    projected = PCA(2).fit_transform(x.flatten(1).double().numpy())
+    _scatter(axes[1], projected, colors, "observed (PCA)", ["first principal axis", "second principal axis"])
     labels = [f"code {order[0] + 1}", f"code {order[1] + 1}"]
-    _scatter(axes[2], codes, colors, f"reconstruction: MCC {score:.3f}", labels)
-    _spectrum(axes[3], method)
+    _scatter(axes[2], codes, colors, f"recovered: MCC {score:.3f}", labels)
+    _draw_spectrum(axes[3], method)
     factors = c[:, [j for j, f in enumerate(data.factors) if f.size is None]].double().numpy()
-    axes[3].plot(range(1, factors.shape[1] + 1), np.sort(factors.std(0))[::-1], "s", color="0.6", ms=4, label="truth")
+    axes[3].plot(
+        range(1, factors.shape[1] + 1), np.sort(factors.std(0))[::-1], "s", color="0.6", ms=4, label="true sources"
+    )
     axes[3].legend(frameon=False)
     return figure
 
 
 def draw_spectra(method: Any, X: np.ndarray) -> Figure:
-    """GIN, Figure 3: the sorted deviations, all and those around the knee, and those of PCA beside them."""
+    """Return the sorted deviations of the variables, all and around the knee, and those of PCA (GIN, Figure 3)."""
     figure, axes = make_panels(3, width=3.4)
     n = method.n_informative_
-    _spectrum(axes[0], method)
-    _spectrum(axes[1], method, most=min(len(method.spectrum_), max(3 * n, 10)))
+    _draw_spectrum(axes[0], method)
+    _draw_spectrum(axes[1], method, max_variables=min(len(method.spectrum_), max(3 * n, 10)))
     pca = method.spectrum_of_pca(X)
-    axes[2].semilogy(range(1, len(pca) + 1), np.maximum(pca, 1e-6), ".", color="0.4", ms=4)
+    axes[2].semilogy(range(1, len(pca) + 1), np.maximum(pca, MIN_DEVIATION), ".", color="0.4", ms=4)
     axes[2].set_xlabel("principal axis")
-    axes[2].set_ylabel("deviation")
+    axes[2].set_ylabel("standard deviation")
     axes[2].set_title("PCA")
     return figure
 
 
-def _spectrum(axis: Axes, method: Any, *, most: int | None = None) -> None:
-    s, n = method.spectrum_[:most], method.n_informative_
-    axis.semilogy(range(1, len(s) + 1), s, "o", color="black", ms=4 if len(s) < 100 else 2, label="found")
+def _draw_spectrum(axis: Axes, method: Any, *, max_variables: int | None = None) -> None:
+    s, n = method.spectrum_[:max_variables], method.n_informative_
+    axis.semilogy(
+        range(1, len(s) + 1), s, "o", color="black", ms=4 if len(s) < 100 else 2, label="variables of the flow"
+    )
     if n < len(method.spectrum_):
         axis.axvline(n + 0.5, color="0.5", ls=":")
-    told = f"{n} informative" if n < len(method.spectrum_) else "no knee"
-    axis.set_title(f"{told} ({method.confidence_:.0%} sure)")
+    title = f"{n} informative" if n < len(method.spectrum_) else "no knee"
+    axis.set_title(f"{title} ({method.confidence_:.0%} confidence)")
     axis.set_xlabel("variable")
-    axis.set_ylabel("deviation")
+    axis.set_ylabel("standard deviation")
 
 
 def _scatter(axis: Axes, points: np.ndarray, colors: Any, title: str, names: list[str]) -> None:
@@ -89,11 +93,16 @@ def _scatter(axis: Axes, points: np.ndarray, colors: Any, title: str, names: lis
 
 
 def draw_variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndarray]] | None = None) -> Figure:
-    """GIN, Figures 10 to 15: variable j, the j-th most important, runs from -2 to +2 deviations, a class in each row.
+    """Return images with variable j between -2 and +2 standard deviations, a class in each row (GIN, Figures 10-15).
 
-    The others stay at the means of the class. The last column shows the area that it changes: the absolute difference
-    between -1 and +1 deviations. `rows` has centers and deviations, (features,) each, by name; those of a GIN's classes
-    unless given, and to be given for a method without classes: see `centers`.
+    The other variables are fixed to the means of the class. The last column shows where the image changes: the
+    absolute difference between -1 and +1 standard deviations.
+
+    Args:
+        method: A fitted flow.
+        j: Index of the variable, sorted by importance.
+        rows: Mean and standard deviation of the outputs, (features,) each, by the name of the row. Default: the
+            classes of the method. For a method without classes see `class_centers`.
     """
     if len(method.shape_) not in (2, 3):
         raise InputError(f"observations of shape {method.shape_}: only images can be shown")
@@ -102,20 +111,22 @@ def draw_variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndar
     i = int(method.order_[j])
     pictures = []
     for name, (center, deviation) in (rows or method.class_statistics()).items():
-        places = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
-        y = np.repeat(np.asarray(center, np.float32)[None], len(places), 0)
-        y[:, i] += np.asarray(places, np.float32) * deviation[i]
-        images = _colored(method.pixels(torch.from_numpy(y)).numpy())
+        offsets = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
+        y = np.repeat(np.asarray(center, np.float32)[None], len(offsets), 0)
+        y[:, i] += np.asarray(offsets, np.float32) * deviation[i]
+        images = _to_color(method.pixels(torch.from_numpy(y)).numpy())
         change = np.abs(images[-1] - images[-2]).mean(0)
         pictures.append((name, images[:STEPS], change))
     largest = max(float(change.max()) for _, _, change in pictures)
-    shown = [(name, np.concatenate([images, _heat(change / max(largest, 1e-6))])) for name, images, change in pictures]
-    title = f"variable {j + 1}: -{RANGE:g} to +{RANGE:g} deviations, and where it changes the image"
-    return draw_grid(shown, title)
+    rows_of_images = [
+        (name, np.concatenate([images, _to_heat_map(change / max(largest, 1e-6))])) for name, images, change in pictures
+    ]
+    title = f"variable {j + 1}: -{RANGE:g} to +{RANGE:g} standard deviations, and where the image changes"
+    return draw_grid(rows_of_images, title)
 
 
 def class_centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """For every label the mean of the outputs of its observations, and the deviation of all, for `variable`."""
+    """Return rows for `draw_variable`: for every label the mean of its outputs and the deviation of all outputs."""
     x = np.asarray(X, np.float32) / (255 if np.asarray(X).dtype == np.uint8 else 1)
     y = method.outputs(torch.from_numpy(x)).numpy()
     return {str(k): (y[labels == k].mean(0), y.std(0)) for k in np.unique(labels)}
@@ -124,23 +135,27 @@ def class_centers(method: Any, X: np.ndarray, labels: np.ndarray) -> dict[str, t
 def draw_samples(
     method: Any, *, rows: int = 8, temperature: float = 1.0, informative: bool = False, seed: int = 0
 ) -> Figure:
-    """GIN, Figure 9: a class in each column; each row has one style, the same whitened variables."""
+    """Return samples with a class in each column and the same whitened variables in each row (GIN, Figure 9)."""
     if len(method.shape_) not in (2, 3):
         raise InputError(f"observations of shape {method.shape_}: only images can be shown")
-    each = [
+    samples = [
         method.sample(name, rows, temperature=temperature, informative=informative, seed=seed) for name in method.names_
     ]
-    images = _colored(np.stack(each, 1).reshape(-1, *method.shape_)).reshape(rows, len(each), 3, *method.shape_[-2:])
-    kind = f"the {method.n_informative_} informative variables" if informative else "all variables"
-    return draw_grid([(f"style {i + 1}", row) for i, row in enumerate(images)], f"{kind}, temperature {temperature:g}")
+    images = _to_color(np.stack(samples, 1).reshape(-1, *method.shape_)).reshape(
+        rows, len(samples), 3, *method.shape_[-2:]
+    )
+    subset = f"the {method.n_informative_} informative variables" if informative else "all variables"
+    return draw_grid(
+        [(f"style {i + 1}", row) for i, row in enumerate(images)], f"{subset}, temperature {temperature:g}"
+    )
 
 
-def _colored(images: np.ndarray) -> np.ndarray:
-    """(n, [c,] h, w) -> (n, 3, h, w) in [0, 1]."""
+def _to_color(images: np.ndarray) -> np.ndarray:
+    """Return color images, (n, [c,] h, w) -> (n, 3, h, w) in [0, 1]."""
     images = images[:, None] if images.ndim == 3 else images
     return np.clip(np.repeat(images, 3, 1) if images.shape[1] == 1 else images, 0, 1).astype(np.float32)
 
 
-def _heat(values: np.ndarray) -> np.ndarray:
-    """(h, w) in [0, 1] -> (1, 3, h, w)."""
+def _to_heat_map(values: np.ndarray) -> np.ndarray:
+    """Return a heat map, (h, w) in [0, 1] -> (1, 3, h, w)."""
     return mpl.colormaps["inferno"](values)[None, ..., :3].transpose(0, 3, 1, 2).astype(np.float32)

@@ -1,4 +1,4 @@
-"""How much each code has to do with each factor: one strong cell per row and column means disentangled."""
+"""Correlations between factors and codes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,18 @@ from unweave.report.figures.style import make_panels
 
 
 def draw_correlations(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure | None:
-    """|Pearson correlation| of every factor with every code; None where no factor has an order to correlate with."""
-    rows = [j for j, f in enumerate(factors) if f.kind != "nominal" and not f.noise and np.ptp(truth[:, j]) > 0]
+    """Return the absolute Pearson correlation of every factor with every code; None without ordered factors.
+
+    Args:
+        codes: Codes, (n, d).
+        truth: Values of the factors, (n, k).
+        factors: Names and kinds of the factors, k of them.
+    """
+    rows = [
+        j
+        for j, factor in enumerate(factors)
+        if factor.kind != "nominal" and not factor.noise and np.ptp(truth[:, j]) > 0
+    ]
     if not rows:
         return None
     r = np.abs(correlations(truth[:, rows], codes))  # (k, d)

@@ -1,4 +1,4 @@
-"""Distances of near pairs, in the data and in the codes: on a line means locally isometric."""
+"""Distances between neighbors, in the data and in the codes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from matplotlib.figure import Figure
 
 from unweave.report.figures.style import make_panels
 
+MARGIN = 1.05  # of the largest distance, so that points do not touch the border
+UPPER_QUANTILE = 0.995  # of the distances between codes; outliers are cut off
+
 
 def draw_isometry(pairs: np.ndarray, score: float | None = None) -> Figure:
-    """pairs (m, 2): the distance in the data, the distance in the rescaled codes."""
+    """Return a scatter plot of distances; points on the diagonal mean that the codes are locally isometric.
+
+    Args:
+        pairs: For every pair of neighbors the distance in the data and in the rescaled codes, (m, 2).
+        score: Local isometry, for the title.
+    """
     figure, (axis,) = make_panels(1)
     axis.scatter(pairs[:, 0], pairs[:, 1], s=3, alpha=0.4, linewidths=0, color="tab:blue", rasterized=True)
-    top = float(pairs[:, 0].max()) * 1.05
-    axis.plot([0, top], [0, top], color="0.3", linewidth=1)
-    axis.set_xlim(0, top)
-    axis.set_ylim(0, max(top, float(np.quantile(pairs[:, 1], 0.995)) * 1.05))
+    limit = float(pairs[:, 0].max()) * MARGIN
+    axis.plot([0, limit], [0, limit], color="0.3", linewidth=1)
+    axis.set_xlim(0, limit)
+    axis.set_ylim(0, max(limit, float(np.quantile(pairs[:, 1], UPPER_QUANTILE)) * MARGIN))
     axis.set_xlabel("distance in the data")
-    axis.set_ylabel("distance in the codes, rescaled")
-    axis.set_title("near pairs" if score is None else f"local isometry {score:.3f}")
+    axis.set_ylabel("distance in the codes (rescaled)")
+    axis.set_title("pairs of neighbors" if score is None else f"local isometry {score:.3f}")
     return figure

@@ -1,4 +1,4 @@
-"""A contact sheet: random observations, and for each factor a row in which it alone changes."""
+"""Contact sheets of datasets."""
 
 from __future__ import annotations
 
@@ -11,42 +11,47 @@ from unweave.data.core import FactorData
 from unweave.report.figures.style import make_panels
 from unweave.utils.errors import InputError
 
-ACROSS = 12  # images in a row
-MOST_FACTORS = 8
+COLUMNS = 12  # images in a row
+RANDOM_ROWS = 2
+MAX_FACTORS = 8
+RANGE_SAMPLES = 500  # observations that determine the range of a continuous factor
 
 
 def draw_sheet(data: FactorData, title: str, rng: Generator) -> Figure:
-    """Two rows of random observations, then a row per factor, where the data can be rendered with the others fixed."""
+    """Return two rows of random images, then one row per factor in which only this factor changes.
+
+    Factors are left out where the data have no images with the other factors fixed.
+    """
     if len(data.shape) not in (2, 3):
         raise InputError(f"{title} has observations of shape {data.shape}: only images can be shown on a sheet")
-    rows = [("random", data.render(data.sample(ACROSS, rng))) for _ in range(2)]
+    rows = [("random", data.render(data.sample(COLUMNS, rng))) for _ in range(RANDOM_ROWS)]
     start = data.sample(1, rng)
-    for j, factor in enumerate(data.factors[:MOST_FACTORS]):
-        images = _varied(data, start, j, rng)
+    for j, factor in enumerate(data.factors[:MAX_FACTORS]):
+        images = _vary_factor(data, start, j, rng)
         if images is not None and not factor.noise:
             rows.append((factor.name, images))
-    figure, axes = make_panels(1, width=ACROSS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
+    figure, (axis,) = make_panels(1, width=COLUMNS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
     picture = np.concatenate([join_images(images) for _, images in rows], 0)
-    axes[0].imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    axis.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
     size = picture.shape[0] / len(rows)
-    axes[0].set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows])
-    axes[0].set_xticks([])
-    axes[0].spines[:].set_visible(False)
-    axes[0].tick_params(length=0)
-    axes[0].set_title(title)
+    axis.set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows])
+    axis.set_xticks([])
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    axis.set_title(title)
     return figure
 
 
-def _varied(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor | None:
-    """The starting point with factor j running through its values; None where there are no such observations."""
-    c = data.labels(start).repeat(ACROSS, 1).double()
+def _vary_factor(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor | None:
+    """Return images of the starting point with factor j over its range; None if the data have no such images."""
+    c = data.labels(start).repeat(COLUMNS, 1).double()
     factor = data.factors[j]
     if factor.size is not None:
         levels = data.levels(j)
-        c[:, j] = levels[torch.linspace(0, len(levels) - 1, ACROSS).round().long()].double()
+        c[:, j] = levels[torch.linspace(0, len(levels) - 1, COLUMNS).round().long()].double()
     else:
-        seen = data.labels(data.sample(500, rng))[:, j].double()
-        c[:, j] = torch.linspace(float(seen.min()), float(seen.max()), ACROSS)
+        values = data.labels(data.sample(RANGE_SAMPLES, rng))[:, j].double()
+        c[:, j] = torch.linspace(float(values.min()), float(values.max()), COLUMNS)
     try:
         points = data.locate(c.to(data.labels(start).dtype), rng)
     except InputError:
@@ -55,7 +60,7 @@ def _varied(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor |
 
 
 def join_images(images: Tensor) -> np.ndarray:
-    """Images side by side with a thin gap, (n, channels, h, w) or (n, h, w) -> (h, n w, 3)."""
+    """Return images side by side with a thin gap, (n, channels, h, w) or (n, h, w) -> (h + 2, n (w + 2), 3)."""
     x = images.detach().float().cpu().clamp(0, 1)
     x = x[:, None] if x.ndim == 3 else x
     x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x[:, :3]

@@ -1,4 +1,4 @@
-"""How scores spread over the runs of a study, and how far they agree with each other."""
+"""Distributions of scores over the runs of a study, and correlations between scores."""
 
 from __future__ import annotations
 
@@ -9,52 +9,63 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unweave.report.figures.matrices import draw_matrix
-from unweave.report.figures.style import add_legend, count_columns, make_panels
+from unweave.report.figures.style import BLUE, GRAY, INK, add_legend, count_columns, make_panels
 
-ACROSS = 4  # panels in a row
-POWERS = 8  # times from which an axis is logarithmic: strengths are tried in powers
-LONGEST = 46  # characters of a name
+MAX_COLUMNS = 4  # panels in a row
+MIN_LOG_RATIO = 8  # of the largest to the smallest value of a parameter, from which its axis is logarithmic
+MAX_LABEL_LENGTH = 46  # characters
+JITTER = 0.16  # largest vertical offset of a dot, in rows
+MIN_RANK_RUNS = 3  # runs with both scores, for a rank correlation
 
 
 def draw_boxes(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
-    """One panel for each score, one box for each setting, a dot for each run; settings from top to bottom."""
-    names = list(dict.fromkeys(label for groups in scores.values() for label in groups))
-    room = 0.075 * min(LONGEST, max(map(len, names)))
-    figure, axes = make_panels(len(scores), width=3.4, height=1.0 + 0.3 * len(names), across=ACROSS, beside=room)
-    columns = count_columns(len(scores), ACROSS)
+    """Return one panel per score, with a box plot per setting and a dot per run.
+
+    Args:
+        scores: score -> label of the setting -> values of its runs.
+    """
+    labels = list(dict.fromkeys(label for groups in scores.values() for label in groups))
+    margin = 0.075 * min(MAX_LABEL_LENGTH, max(map(len, labels)))
+    size = {"width": 3.4, "height": 1.0 + 0.3 * len(labels), "margin": margin}
+    figure, axes = make_panels(len(scores), max_columns=MAX_COLUMNS, **size)
+    columns = count_columns(len(scores), MAX_COLUMNS)
+    lines = {part: {"color": GRAY} for part in ("boxprops", "whiskerprops", "capprops")}
+    median = {"color": BLUE, "linewidth": 1.6}
     for i, (axis, (name, groups)) in enumerate(zip(axes, scores.items(), strict=True)):
-        values = [list(groups.get(label, ())) for label in names]
-        axis.boxplot(
-            values,
-            orientation="horizontal",
-            showfliers=False,
-            widths=0.6,
-            medianprops={"color": "#0b6bcb", "linewidth": 1.6},
-            boxprops={"color": "#5a6675"},
-            whiskerprops={"color": "#5a6675"},
-            capprops={"color": "#5a6675"},
-        )
-        for k, found in enumerate(values):
-            lift = np.linspace(-0.16, 0.16, len(found)) if len(found) > 1 else np.zeros(len(found))
-            axis.plot(found, k + 1 + lift, "o", markersize=2.8, color="#1c2430", alpha=0.55)
+        values = [list(groups.get(label, ())) for label in labels]
+        axis.boxplot(values, orientation="horizontal", showfliers=False, widths=0.6, medianprops=median, **lines)
+        for k, own in enumerate(values):
+            offsets = np.linspace(-JITTER, JITTER, len(own)) if len(own) > 1 else np.zeros(len(own))
+            axis.plot(own, k + 1 + offsets, "o", markersize=2.8, color=INK, alpha=0.55)
         axis.set_title(name)
-        short = [n if len(n) <= LONGEST else n[: LONGEST - 1] + "…" for n in names]
-        axis.set_yticks(range(1, len(names) + 1), short if i % columns == 0 else [""] * len(names))
+        texts = [shorten(label) for label in labels] if i % columns == 0 else [""] * len(labels)
+        axis.set_yticks(range(1, len(labels) + 1), texts)
         axis.invert_yaxis()
         axis.grid(axis="x", linewidth=0.4)
     return figure
 
 
+def shorten(label: str) -> str:
+    """Return a label of at most `MAX_LABEL_LENGTH` characters."""
+    return label if len(label) <= MAX_LABEL_LENGTH else label[: MAX_LABEL_LENGTH - 1] + "…"
+
+
 def draw_by_value(runs: pd.DataFrame, scores: Sequence[str], parameter: str) -> Figure:
-    """One panel for each score: its mean and range for every value of a parameter, a line for each method."""
-    figure, axes = make_panels(len(scores), width=3.4, height=2.6, across=ACROSS)
+    """Return one panel per score: mean and range over runs against a parameter, with one line per method.
+
+    Args:
+        runs: One row per run, with the columns `method`, the parameter and the scores.
+        scores: Columns to draw.
+        parameter: Column of the horizontal axis.
+    """
+    figure, axes = make_panels(len(scores), width=3.4, height=2.6, max_columns=MAX_COLUMNS)
     values = runs[parameter]
     for axis, name in zip(axes, scores, strict=True):
         for method, own in runs.groupby("method", sort=False):
-            found = own.groupby(parameter)[name].agg(["mean", "min", "max"]).dropna()
-            (line,) = axis.plot(found.index, found["mean"], "o-", markersize=3, linewidth=1.2, label=str(method))
-            axis.fill_between(found.index, found["min"], found["max"], color=line.get_color(), alpha=0.15, linewidth=0)
-        if values.min() > 0 and values.max() / values.min() >= POWERS:
+            table = own.groupby(parameter)[name].agg(["mean", "min", "max"]).dropna()
+            (line,) = axis.plot(table.index, table["mean"], "o-", markersize=3, linewidth=1.2, label=str(method))
+            axis.fill_between(table.index, table["min"], table["max"], color=line.get_color(), alpha=0.15, linewidth=0)
+        if values.min() > 0 and values.max() / values.min() >= MIN_LOG_RATIO:
             axis.set_xscale("log")
         axis.set_title(name)
         axis.set_xlabel(parameter)
@@ -64,14 +75,20 @@ def draw_by_value(runs: pd.DataFrame, scores: Sequence[str], parameter: str) -> 
 
 
 def draw_agreement(scores: pd.DataFrame) -> Figure | None:
-    """Spearman's rank correlation of every score with every other, over runs; None where fewer than two vary."""
-    varied = scores.loc[:, scores.nunique() > 1]
-    if varied.shape[1] < 2:
+    """Return Spearman's rank correlation between scores over runs; None if fewer than two scores vary.
+
+    Args:
+        scores: One row per run, one column per score.
+    """
+    varying = scores.loc[:, scores.nunique() > 1]
+    if varying.shape[1] < 2:
         return None
-    names = [str(name) for name in varied]
-    longest = 0.085 * max(map(len, names))
-    figure, (axis,) = make_panels(1, width=1.4 + longest + 0.55 * len(names), height=0.7 + longest + 0.42 * len(names))
-    draw_matrix(axis, varied.corr(method="spearman", min_periods=3).to_numpy(), names, least=-1.0, palette="RdBu")
+    names = [str(name) for name in varying]
+    margin = 0.085 * max(map(len, names))
+    figure, (axis,) = make_panels(1, width=1.4 + margin + 0.55 * len(names), height=0.7 + margin + 0.42 * len(names))
+    correlations = varying.corr(method="spearman", min_periods=MIN_RANK_RUNS).to_numpy()
+    draw_matrix(axis, correlations, names, minimum=-1.0, color_map="RdBu")
     axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
     axis.set_xlabel("")
+    axis.set_title("rank correlation")
     return figure

@@ -1,4 +1,4 @@
-"""What all figures share: size, type, and how they become text for a page."""
+"""Size and style of all figures, and how they are saved."""
 
 from __future__ import annotations
 
@@ -18,49 +18,61 @@ RC: Any = {
     "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "unweave",  # the same figure is the same file
+    "svg.hashsalt": "unweave",  # equal figures are equal files
     "svg.fonttype": "path",
 }
+INK, GRAY, BLUE = "#1c2430", "#5a6675", "#0b6bcb"  # colors of the report's page
+ROW_PADDING = 0.12  # inches between rows of panels
+SMALL_FONT = 7  # points
+FILE_DPI, PAGE_DPI = 150, 200
 
 
 def make_panels(
-    count: int, *, width: float = 2.95, height: float = 2.8, across: int | None = None, beside: float = 0.0
+    count: int, *, width: float = 2.95, height: float = 2.8, max_columns: int | None = None, margin: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """Panels of equal size in a row, or in several of at most `across`; `beside`: room for names at the left."""
-    columns = count_columns(count, across)
-    lines = -(-count // columns)
+    """Return a figure with panels of equal size, in one row or in rows of at most `max_columns`.
+
+    Args:
+        count: Number of panels.
+        width: Width of a panel in inches.
+        height: Height of a panel in inches.
+        max_columns: Panels per row; None for a single row.
+        margin: Additional width at the left, for names, in inches.
+    """
+    columns = count_columns(count, max_columns)
+    rows = -(-count // columns)
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(beside + width * columns, height * lines), layout="constrained")
-        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
-    if lines > 1:
-        figure.get_layout_engine().set(h_pad=0.12)  # type: ignore[union-attr, call-arg]
+        figure = Figure(figsize=(margin + width * columns, height * rows), layout="constrained")
+        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    if rows > 1:
+        figure.get_layout_engine().set(h_pad=ROW_PADDING)  # type: ignore[union-attr, call-arg]
     for axis in axes[count:]:
         axis.remove()
     return figure, axes[:count]
 
 
-def count_columns(count: int, across: int | None) -> int:
-    """How many panels stand in a row, so that rows are about equally long."""
-    lines = -(-count // (across or count))
-    return -(-count // lines)
+def count_columns(count: int, max_columns: int | None) -> int:
+    """Return the number of panels per row that makes rows about equally long."""
+    rows = -(-count // (max_columns or count))
+    return -(-count // rows)
 
 
 def add_legend(axis: Axes) -> None:
-    """The names of the lines, at the right of the panel."""
-    axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    """Add a legend at the right of the panel."""
+    axis.legend(frameon=False, fontsize=SMALL_FONT, loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Into a file, by its ending, which is there whole or not at all; the same figure is the same file."""
+    """Write the figure atomically, in the format of the suffix; equal figures give equal files."""
     no_date: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
     with mpl.rc_context(RC), atomic_file(path) as file:
-        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=150, metadata=no_date)
+        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=FILE_DPI, metadata=no_date)
 
 
 def to_data_uri(figure: Figure) -> str:
-    """The figure as an SVG inside a `data:` address, so that a page needs no other file."""
+    """Return the figure as SVG in a `data:` URI, so that a page needs no other file."""
     buffer = io.BytesIO()
     no_date: dict[str, Any] = {"Date": None}
     with mpl.rc_context(RC):
-        figure.savefig(buffer, format="svg", dpi=200, metadata=no_date)
+        figure.savefig(buffer, format="svg", dpi=PAGE_DPI, metadata=no_date)
     return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
