@@ -65,7 +65,7 @@ def test_fit_help_names_what_there_is_and_then_its_options(run):
     _, out, _ = run("fit", "hessian-ica", "squares-xy", "--help")
     assert "--latent-dim" in out
     assert "--data.points" in out
-    assert "size of a neighborhood" in out
+    assert "Size of a neighborhood" in out
 
 
 def test_fit_score_and_report_follow_each_other(run, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -146,7 +145,7 @@ class ProgressLine:
     def training(self, progress: Progress) -> None:
         """Show how far the training is that the latest message announced: a callback of `fit` and `execute`."""
         title = self.latest.partition(";")[0]
-        self.display.show(describe_progress(progress, title), progress.step / progress.steps)
+        self.display.show(progress.text(title), progress.step / progress.steps)
 
 
 @contextmanager
@@ -185,7 +184,7 @@ def progress_bar(title: str = "training") -> Callback:
     def show(progress: Progress) -> None:
         nonlocal display
         display = display or open_display(Console(stderr=True))
-        display.show(describe_progress(progress, title), progress.step / progress.steps)
+        display.show(progress.text(title), progress.step / progress.steps)
         if progress.step >= progress.steps:
             display.close()
             display = None
@@ -198,15 +197,3 @@ def open_display(console: Console) -> Display:
     if in_notebook():
         return NotebookDisplay()
     return InlineDisplay(console) if console.is_terminal else LogDisplay(console)
-
-
-def describe_progress(progress: Progress, title: str) -> str:
-    """Return one line: step, mean loss of the lanes that are finite, speed, time left."""
-    losses = [loss for loss in progress.terms["loss"] if math.isfinite(loss)]
-    loss = sum(losses) / len(losses) if losses else math.nan
-    rate = progress.steps_per_second
-    left = int((progress.steps - progress.step) / max(rate, 1e-9))
-    speed = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-    strategy = f" ({progress.strategy})" if progress.strategy else ""
-    done = f"step {progress.step:,} of {progress.steps:,}"
-    return f"{title}: {done}, loss {loss:.4g}, {speed} steps/s{strategy}, {left // 60}:{left % 60:02} left"
