@@ -72,7 +72,7 @@ def test_fit_score_and_report_follow_each_other(run, tmp_path):
     code, out, err = run("fit", "linear-ica", "squares-xy", *SMALL, "--latent-dim", 2, "--out", "r")
     assert code == 0
     assert "linear-ica" in out
-    assert "learning; judged by 60 observations of shape 1 x 12 x 12" in err
+    assert "training; evaluated on 60 observations of shape 1 x 12 x 12" in err
     code, out, _ = run("score", "r", "--json")
     assert set(json.loads(out)) == {"mcc", "local-isometry"}
     code, out, _ = run("report", "r", "--out", "page.html")

@@ -44,42 +44,28 @@ def test_a_crash_while_scoring_costs_no_training(tmp_path, monkeypatch):
         assert len(execute(runs, tmp_path, metrics=["mcc"])) == 2  # the others go on
     monkeypatch.setattr(runner, "write_run", real)
     seen = []
-    monkeypatch.setattr(runner, "bar", lambda title: _Watching(seen.append))
-    assert len(execute(runs, tmp_path, metrics=["mcc"])) == 2  # what failed is tried again when you say so
-    assert len(execute(runs, tmp_path, metrics=["mcc"], retry=True)) == 3
+    settings = {"metrics": ["mcc"], "callback": seen.append}
+    assert len(execute(runs, tmp_path, **settings)) == 2  # what failed is tried again when you say so
+    assert len(execute(runs, tmp_path, **settings, retry=True)) == 3
     assert seen == []  # not one step more
 
 
-class _Watching:
-    def __init__(self, report):
-        self.report = report
-
-    def __enter__(self):
-        return self.report
-
-    def __exit__(self, *_):
-        return None
-
-
 def test_a_failure_of_a_single_run_is_named(tmp_path):
-
     run = Run(SwissRoll(points=100), BetaVAE(steps=40, lr=1e30, latent_dim=2, layers=(8,)))
     with pytest.warns(RuntimeWarning, match="beta-vae is not finite"):
         assert len(execute([run], tmp_path, metrics=["mcc"])) == 0
 
 
 @pytest.mark.parametrize("finished", [0, 1])
-def test_a_larger_sweep_resumes_its_stopped_runs(tmp_path, monkeypatch, finished):
+def test_a_larger_sweep_resumes_its_stopped_runs(tmp_path, finished):
     """One seed finished or not, two more stopped half-way, a fourth added: nothing is trained twice."""
 
     small = BetaVAE(steps=1_200, latent_dim=2, layers=(8,), batch_size=8)
     seeds = sweep(SwissRoll(points=100), small, seed=range(4))
     execute(seeds[:finished], tmp_path, metrics=["mcc"])
-    monkeypatch.setattr(runner, "bar", lambda title: _Watching(stop_at(800)))
     with pytest.raises(StopTraining):
-        execute(seeds[:3], tmp_path, metrics=["mcc"])
+        execute(seeds[:3], tmp_path, metrics=["mcc"], callback=stop_at(800))
     seen = []
-    monkeypatch.setattr(runner, "bar", lambda title: _Watching(seen.append))
-    assert len(execute(seeds, tmp_path, metrics=["mcc"])) == 4
+    assert len(execute(seeds, tmp_path, metrics=["mcc"], callback=seen.append)) == 4
     assert sum(p.step == 100 for p in seen) == 1  # the fourth alone began at the beginning
     assert not list(tmp_path.glob(".*.checkpoint"))

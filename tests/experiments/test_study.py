@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 import torch
 
-import unweave.experiments.runner
 from unweave import InputError, Method, Run, catalog, execute, load, rows, sweep
 from unweave.data.downloads import MissingData
 from unweave.data.own_data import OwnData
 from unweave.datasets import MNIST, GaussianMixture, SquaresXY
+from unweave.experiments import evaluation, pack_training, runner
 from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import find_runs, read_run
 from unweave.experiments.runner import execute_run
@@ -393,7 +393,7 @@ def test_runs_that_are_scored_at_once_score_as_they_would_alone(tmp_path, monkey
     runs = sweep(DATA, model, seed=range(3))
     asked = ["mcc", "local-isometry", "translation-difficulty"]
     alone = execute(runs, tmp_path / "alone", metrics=asked)
-    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
+    monkeypatch.setattr(evaluation, "PARALLEL_AFTER", 0.0)
     said: list[str] = []
     together = execute(runs, tmp_path / "together", metrics=asked, notify=said.append)
     assert any("scoring 3 more, several at once" in line for line in said)
@@ -420,8 +420,8 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
     def broken(*args, **kwargs):
         raise OSError("no processes today")
 
-    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
-    monkeypatch.setattr(unweave.experiments.runner, "Parallel", broken)
+    monkeypatch.setattr(evaluation, "PARALLEL_AFTER", 0.0)
+    monkeypatch.setattr(evaluation, "Parallel", broken)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
     with pytest.warns(RuntimeWarning, match="one does it"):
         found = execute(runs, tmp_path, metrics=["mcc"])
@@ -429,16 +429,16 @@ def test_a_metric_that_cannot_be_sent_to_another_process_is_computed_here(tmp_pa
 
 
 def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(unweave.experiments.runner, "PATIENT", 0.0)
+    monkeypatch.setattr(evaluation, "PARALLEL_AFTER", 0.0)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
-    how = unweave.experiments.runner.RunSettings(catalog.find_metrics(["mcc"]), jobs=1)
-    assert not unweave.experiments.runner.execute_pack(runs, [tmp_path / run.key for run in runs], how)
+    how = runner.RunSettings(catalog.find_metrics(["mcc"]), jobs=1)
+    assert not runner.execute_pack(runs, [tmp_path / run.key for run in runs], how).errors
     time.sleep(1.5)  # who watches over helpers would have ended this process by now
     assert len(find_runs([tmp_path])) == 3
 
 
 def test_a_pack_that_is_too_large_for_the_device_is_trained_in_halves(tmp_path, monkeypatch):
-    sizes, real = [], unweave.experiments.runner.fit_pack
+    sizes, real = [], pack_training.fit_pack
 
     def small(methods, *args, **settings):
         sizes.append(len(methods))
@@ -446,14 +446,14 @@ def test_a_pack_that_is_too_large_for_the_device_is_trained_in_halves(tmp_path, 
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(methods, *args, **settings)
 
-    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", small)
+    monkeypatch.setattr(pack_training, "fit_pack", small)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(5))
     assert execute(runs, tmp_path, metrics=["mcc"])["seed"].tolist() == [0, 1, 2, 3, 4]
     assert sizes == [5, 2, 3, 1, 2] and not list(tmp_path.glob(".*.checkpoint"))
 
 
 def test_a_pack_that_has_fitted_before_goes_on_from_its_checkpoint_when_memory_was_short(tmp_path, monkeypatch):
-    sizes, real = [], unweave.experiments.runner.fit_pack
+    sizes, real = [], pack_training.fit_pack
 
     def late(methods, *args, **settings):
         sizes.append(len(methods))
@@ -462,7 +462,7 @@ def test_a_pack_that_has_fitted_before_goes_on_from_its_checkpoint_when_memory_w
             raise torch.OutOfMemoryError("CUDA out of memory")
         return found
 
-    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", late)
+    monkeypatch.setattr(pack_training, "fit_pack", late)
     execute(sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=2), seed=range(3)), tmp_path)
     assert sizes == [3, 3]
 
@@ -471,6 +471,6 @@ def test_one_model_that_is_too_large_for_the_device_is_named(tmp_path, monkeypat
     def none(*args, **settings):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(unweave.experiments.runner, "fit_pack", none)
+    monkeypatch.setattr(pack_training, "fit_pack", none)
     with pytest.warns(match="does not fit into the memory of the device .*: a smaller batch_size"):
         execute([Run(DATA, BetaVAE(steps=2))], tmp_path, metrics=["mcc"])

@@ -95,7 +95,7 @@ def test_two_processes_share_a_study_and_do_nothing_twice(study, undisturbed):
     found, said = undisturbed
     assert {name.partition("/")[0] for name in found} == {run.key for run in read_study(study).runs}
     assert len(found) == 40 * 3 + 8  # networks have a history
-    learned = [line.split("] ")[1] for _, wrong in said for line in wrong.splitlines() if "learning;" in line]
+    learned = [line.split("] ")[1] for _, wrong in said for line in wrong.splitlines() if "training;" in line]
     assert len(learned) == 34  # 32 by themselves, and two packs
     assert [path.name for path in (study.parent / "together").glob(".*")] == [".study.json"]
 

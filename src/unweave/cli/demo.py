@@ -44,13 +44,15 @@ def demo(args: list[str]) -> None:
     folders = [options.runs / run.key for run in runs]
     with show_progress(quiet=options.json) as progress:
         metrics = catalog.find_metrics(DEFAULT_METRICS)
-        for run, folder in zip(runs, folders, strict=True):
-            execute_run(run, folder, metrics, progress.message)
+        done = [
+            execute_run(run, folder, metrics, progress.message, progress.training)
+            for run, folder in zip(runs, folders, strict=True)
+        ]
         progress.message(f"writing {options.out}")
         page = write_report(folders, options.out)
     if options.json:
-        return print_runs(folders, as_json=True)
-    print_runs(folders, f"{options.points:,} images of a moving square, trained without labels")
+        return print_runs(done, as_json=True)
+    print_runs(done, f"{options.points:,} images of a moving square, trained without labels")
     print_text("mcc: 1 means that each code equals one true factor.")
     print_text("local-isometry: 1 means that distances between neighbors are preserved.")
     return print_text(f"Open {page} in a browser.")

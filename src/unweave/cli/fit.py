@@ -79,13 +79,13 @@ def _fit(options: Any) -> None:
         progress.message("computing the run key")
         title = re.sub(r"[^\w.-]+", "-", Path(run.data.title()).stem).strip("-")
         folder = options.out or Path("runs") / f"{run.method.name}-{title}-{run.key}"
-        done = execute_run(run, folder, metrics, progress.message)
+        done = execute_run(run, folder, metrics, progress.message, progress.training)
         if options.codes is not None:
             names = run.data.row_names() if isinstance(run.data, OwnData) else None
             write_codes(options.codes, done.codes, names)
     if options.json:
-        return print_runs([folder], as_json=True)
-    print_runs([folder], run.title())
+        return print_runs([done], as_json=True)
+    print_runs([done], run.title())
     for finding in done.diagnosis:
         print_text(f"- {finding}")
     if not done.factors:

@@ -31,7 +31,7 @@ def report(args: list[str]) -> None:
     options = parse_options(Report, prog="unweave report", args=args)
     if not options.runs:
         raise InputError("name run folders, or a folder that contains runs: unweave report runs/")
-    from unweave.experiments.run import find_runs
+    from unweave.experiments.run import find_runs, read_run
     from unweave.report.page import write_report
 
     with show_progress(quiet=options.json) as progress:
@@ -39,5 +39,5 @@ def report(args: list[str]) -> None:
         runs = [runs_folder(path) for path in options.runs]
         page = write_report(runs, options.out, progress.message)
     if options.json:
-        return print_runs(find_runs(runs), as_json=True)
+        return print_runs([read_run(folder) for folder in find_runs(runs)], as_json=True)
     return print_text(f"Open {page} in a browser.")

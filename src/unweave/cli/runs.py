@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unweave.cli.terminal import print_json, print_table
 from unweave.utils.errors import InputError
+
+if TYPE_CHECKING:
+    from unweave.experiments.run import FinishedRun
 
 
 def runs_folder(path: Path) -> Path:
@@ -22,13 +26,12 @@ def is_run(path: Path) -> bool:
     return has_recipe
 
 
-def print_runs(folders: Sequence[Path], title: str = "", *, as_json: bool = False) -> None:
+def print_runs(runs: Sequence[FinishedRun], title: str = "", *, as_json: bool = False) -> None:
     """Print one row per run: method, scores, seconds of training; as JSON also the folder and all settings."""
-    from unweave.experiments.run import read_run, records
+    from unweave.experiments.run import records
 
     if as_json:
-        return print_json([{"run": str(folder)} | row for folder, row in zip(folders, records(folders), strict=True)])
-    runs = [read_run(folder) for folder in folders]
+        return print_json([{"run": str(run.folder)} | row for run, row in zip(runs, records(runs), strict=True)])
     columns = list(dict.fromkeys(column for run in runs for column in run.scores))
     rows = [
         [run.recipe["method"]["name"]]

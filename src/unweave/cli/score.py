@@ -90,8 +90,8 @@ def score_run(options: Score, metrics: dict[str, Metric], notify: Notify) -> Sco
     import torch
 
     from unweave.catalog import load
+    from unweave.experiments.evaluation import MetricInputs
     from unweave.experiments.run import read_run
-    from unweave.metrics.evaluate import MetricInputs
 
     run = read_run(options.codes)
     if options.factors is not None or options.inputs is not None:
@@ -173,8 +173,8 @@ def read_reference(options: Score, codes: Any) -> Any:
     import torch
 
     from unweave.data.readers.files import read_data
+    from unweave.experiments.evaluation import MetricInputs
     from unweave.metrics.contract import validate_pair
-    from unweave.metrics.evaluate import MetricInputs
 
     data = None if options.factors is None else read_factor_data(options.factors)
     inputs = None if options.inputs is None else read_data(options.inputs)[0]

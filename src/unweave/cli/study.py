@@ -101,7 +101,7 @@ def _execute(options: Any, *, retry: bool) -> None:
     settings["budget"] = definition.budget if options.budget is None else options.budget
     with show_progress(quiet=options.json) as progress:
         if options.ray is None:
-            execute(definition.runs, out, **settings, notify=progress.message)
+            execute(definition.runs, out, **settings, notify=progress.message, callback=progress.training)
         else:
             from unweave.experiments.ray import Cluster, execute_on_ray
 
@@ -149,7 +149,7 @@ def _print_status(options: Any) -> bool:
 def export_rows(args: list[str]) -> None:
     """Print one row per finished run as CSV, or write them as CSV or Parquet."""
     options = parse_options(Rows, prog="unweave study rows", args=args)
-    from unweave.experiments.run import records, rows
+    from unweave.experiments.run import read_run, records, rows
 
     definition, out = _read(options)
     folders = [out / key for key in {run.key: None for run in definition.runs} if (out / key).is_dir()]
@@ -161,7 +161,7 @@ def export_rows(args: list[str]) -> None:
     if options.parquet is not None:
         table.to_parquet(options.parquet)
     if options.json:
-        return print_json(records(folders))
+        return print_json(records(map(read_run, folders)))
     if options.csv is None and options.parquet is None:
         return print_text(table.to_csv(index=False).rstrip("\n"))
     files = " and ".join(str(path) for path in (options.csv, options.parquet) if path is not None)

@@ -1,7 +1,181 @@
-"""Scores of trained methods on held-out observations."""
+"""Evaluation of trained runs: the sample that they are scored on, and every metric on their codes."""
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from torch import Generator, Tensor
+
+from unweave.data.core import Factor, FactorData, Sample
+from unweave.experiments.run import EvaluationSet, Run
+from unweave.methods.base import Method
+from unweave.metrics.contract import Metric, as_numbers, column_name
+from unweave.metrics.factors import PreparedFactors, prepared
+
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATION_SIZE = 10_000  # observations to score on, where the data are a generator or a large grid
-EVALUATION_SEED = 1_000_003  # a stream of its own: no one scores on the draws that were learned from
+EVALUATION_SEED = 1_000_003  # its own stream: no run is scored on the draws that it was trained on
+PARALLEL_AFTER = 2.0  # seconds of scoring a pack after which other processes take part
+
+Scores = dict[str, float | None]
+"""Values by column name; None where the data do not allow the metric."""
+
+
+def evaluation_sample(run: Run, data: FactorData, size: int) -> Sample:
+    """Return the observations that a run is scored on: all points, or `size` of them."""
+    return run.data.evaluation_data(data).collect(size, Generator().manual_seed(EVALUATION_SEED))
+
+
+class MetricInputs:
+    """The first argument of each metric for one set of observations; factors are prepared once for all metrics."""
+
+    def __init__(self, x: Any, c: Tensor, factors: Sequence[Factor], method: Method | None = None) -> None:
+        self.x, self.c, self.factors, self.method = x, c, factors, method
+        self._prepared: dict[tuple[int, ...], PreparedFactors] = {}
+
+    def has(self, scorer: Metric) -> bool:
+        """Return whether the data have what the metric asks for."""
+        have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(scorer))}
+        have["decoder"] = self.method is not None and self.method.has_decoder()
+        return have.get(scorer.facts.truth, False)
+
+    def of(self, scorer: Metric) -> Any:
+        """Return observations, method, None, or the factors of the kinds that the metric is defined for."""
+        if scorer.facts.truth != "factors":
+            return {"inputs": self.x, "decoder": self.method}.get(scorer.facts.truth)
+        columns = self._columns(scorer)
+        if columns not in self._prepared:
+            values = torch.stack([self.factors[j].measured(self.c[:, j]) for j in columns], 1)
+            self._prepared[columns] = prepared(values, [True if self.factors[j].size else None for j in columns])
+        return self._prepared[columns]
+
+    def _columns(self, scorer: Metric) -> tuple[int, ...]:
+        return tuple(j for j, f in enumerate(self.factors) if f.kind in scorer.facts.kinds and not f.noise)
+
+
+def compute_scores(inputs: MetricInputs, codes: np.ndarray, scorers: dict[str, Metric]) -> Scores:
+    """Return every metric of codes (n, d); one that returns several numbers gives several columns."""
+    scores: Scores = {}
+    for name, scorer in scorers.items():
+        if not inputs.has(scorer):
+            scores[name] = None
+            continue
+        try:
+            values = as_numbers(scorer(inputs.of(scorer), codes))
+        except ValueError as error:  # a metric that fails must not cost the trained model
+            warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
+            scores[name] = None
+            continue
+        # JSON has no NaN
+        scores |= {column_name(name, part): v if np.isfinite(v) else None for part, v in values.items()}
+    return scores
+
+
+# A pack of runs -------------------------------------------------------------------------------------------------
+
+
+class _Task(NamedTuple):
+    """What all runs of a pack share while they are scored, small enough to be sent to another process."""
+
+    x: np.ndarray | None  # an array, since processes share its memory, where each would get its own copy of a tensor
+    c: Tensor
+    factors: Sequence[Factor]
+    scorers: dict[str, Metric]
+    threads: int | None
+
+
+def score_pack(
+    pack: Sequence[Run],
+    evaluation: EvaluationSet,
+    scorers: dict[str, Metric],
+    notify: Callable[[str], None],
+    *,
+    jobs: int,
+    threads: int | None,
+) -> Iterator[tuple[Run, np.ndarray, Scores | Exception]]:
+    """Yield run, codes and scores, or the exception; if it takes long, the rest is scored by several processes.
+
+    With a number of `threads`, every run uses so many, in whatever process: results do not depend on where it ran.
+    """
+    used = {scorer.facts.truth for scorer in scorers.values()}
+    x = evaluation.sample.x.numpy(force=True) if "inputs" in used else None
+    task = _Task(x, evaluation.sample.c, evaluation.data.factors, scorers, threads)
+    waiting, start = list(pack), time.perf_counter()
+    while waiting and (len(waiting) == 1 or threads is None or time.perf_counter() - start < PARALLEL_AFTER):
+        run = waiting.pop(0)
+        notify(f"{run.title()}: scoring")
+        codes = _encode(run, evaluation)
+        yield run, codes, _score_codes(run.method, codes, task)
+    if waiting:
+        notify(f"{waiting[0].title()}: scoring {len(waiting)} more, several at once")
+        every = [_encode(run, evaluation) for run in waiting]
+        methods = [run.method if "decoder" in used else None for run in waiting]
+        yield from zip(waiting, every, _score_in_parallel(waiting, methods, every, task, jobs), strict=True)
+
+
+def _score_in_parallel(
+    runs: Sequence[Run], methods: Sequence[Method | None], every: Sequence[Any], task: _Task, jobs: int
+) -> list[Scores | Exception]:
+    """Score the codes of several runs in several processes; in this one if that is not possible."""
+    calls = (delayed(_score_in_worker)(os.getpid(), m, z, task) for m, z in zip(methods, every, strict=True))
+    try:
+        results: list[tuple[Scores | Exception, list[str]]] = list(Parallel(n_jobs=jobs)(calls))
+    except Exception as error:  # a process was killed, or a metric cannot be sent to one
+        text = f"scores could not be computed by several processes ({type(error).__name__}): one does it"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return [_score_codes(run.method, z, task) for run, z in zip(runs, every, strict=True)]
+    for run, (_, messages) in zip(runs, results, strict=True):
+        for message in messages:
+            warnings.warn(f"{run.key}: {message}", stacklevel=2)
+    return [scores for scores, _ in results]
+
+
+def _score_in_worker(
+    parent: int, method: Method | None, codes: Any, task: _Task
+) -> tuple[Scores | Exception, list[str]]:
+    """Return scores and the texts of warnings; the worker ends with the process that started it."""
+    if os.getpid() != parent:  # with a single processor, joblib stays in this process
+        threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        scores = _score_codes(method, codes, task)
+        return scores, sorted({str(w.message) for w in caught if w.category is UserWarning})
+
+
+def _exit_with_parent(parent: int) -> None:
+    """End this process soon after its parent: a killed process cannot tell its workers to stop."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _encode(run: Run, evaluation: EvaluationSet) -> Any:
+    """Return the codes of the evaluation sample, (n, d), or the exception."""
+    try:
+        return run.method.transform(evaluation.sample.x)
+    except Exception as error:
+        return error
+
+
+def _score_codes(method: Method | None, codes: Any, task: _Task) -> Scores | Exception:
+    """Return the scores of codes, or the exception."""
+    if isinstance(codes, Exception):
+        return codes
+    before = torch.get_num_threads()
+    try:
+        with threadpool_limits(task.threads):
+            torch.set_num_threads(task.threads or before)
+            return compute_scores(MetricInputs(task.x, task.c, task.factors, method), codes, task.scorers)
+    except Exception as error:
+        return error
+    finally:
+        torch.set_num_threads(before)

@@ -20,8 +20,9 @@ import torch
 from unweave import catalog
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
 from unweave.experiments.failures import clear_failures, failure_path
+from unweave.experiments.pack_training import resumable_groups
 from unweave.experiments.run import Run, rows
-from unweave.experiments.runner import Notify, RunSettings, is_finished, resumable_groups
+from unweave.experiments.runner import Notify, RunSettings, is_finished
 from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, plural
@@ -130,8 +131,8 @@ class _Work:
         while under_way:
             done, _ = self.ray.wait(list(under_way), timeout=GLANCE)
             nodes = sum(node["Alive"] for node in self.ray.nodes())
-            self.notify(f"{tally.head()}{plural(len(under_way), 'pack')} left, {plural(nodes, 'node')}")
-            if tally.spent(budget, len(under_way)):
+            self.notify(f"{tally.prefix()}{plural(len(under_way), 'pack')} left, {plural(nodes, 'node')}")
+            if tally.is_over(budget, len(under_way)):
                 for task in under_way:  # what is under way stops at its last checkpoint
                     self.ray.cancel(task)
                 return

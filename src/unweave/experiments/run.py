@@ -1,11 +1,12 @@
-"""A run: a recipe with an address, and, once done, a folder that is whole, or an error that names what is not."""
+"""Runs: a recipe with a key, and once it is finished, a folder with model, codes, scores and provenance."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -22,78 +23,110 @@ from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural
-from unweave.metrics.local_isometry import NearPairs, near_pairs
+from unweave.metrics.local_isometry import near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.source import source_hash
-from unweave.utils.storage import read_json, recipe_hash, write_json
+from unweave.utils.storage import read_json, recipe_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
 FINAL_SHARE = 0.1  # of the history: its end, over which a likelihood is averaged
-SHOWN_PAIRS = 3_000  # of the near pairs, for the isometry figure
+MAX_SHOWN_PAIRS = 3_000  # near pairs that a run folder holds for the isometry figure
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One dataset, one method: everything that decides the outcome."""
+    """A dataset and a method with all their settings: everything that decides the outcome.
+
+    Example:
+        >>> import unweave
+        >>> run = unweave.Run(unweave.datasets.SquaresXY(points=100), unweave.methods.PCA(latent_dim=2))
+        >>> run.title()
+        'pca on squares-xy'
+    """
 
     data: Dataset
     method: Method
 
     def recipe(self) -> dict[str, Any]:
-        """All of it as JSON; a class out of a user's own file brings the hash of that file."""
+        """Return the settings of both as JSON values; a class from a user's file adds the hash of its source."""
+        return self._recipe
+
+    @cached_property
+    def _recipe(self) -> dict[str, Any]:
         settings = normalize_numbers(type(self.method), self.method.get_params(deep=False))
-        method = {"name": self.method.name, **settings}
-        sources = {"data": source_hash(type(self.data)), "method": source_hash(type(self.method))}
-        recipe = {"data": self.data.recipe(), "method": method}
-        return {k: v | ({"source": sources[k]} if sources[k] else {}) for k, v in recipe.items()}
+        parts = {"data": self.data.recipe(), "method": {"name": self.method.name, **settings}}
+        for part, owner in (("data", self.data), ("method", self.method)):
+            source = source_hash(type(owner))
+            parts[part] |= {"source": source} if source else {}
+        return _as_json(parts)
 
     @cached_property
     def key(self) -> str:
-        """The hash of the recipe: where the run lives."""
-        return recipe_hash(self.recipe(), 12)
+        """The first 12 hexadecimal digits of the SHA-256 of the recipe: the name of the run folder."""
+        return recipe_hash(self._recipe, 12)
 
     def title(self) -> str:
-        """What progress and folders call the run."""
+        """Return method and data in words, for progress messages and tables."""
         return f"{self.method.name} on {self.data.title()}"
 
 
 class FinishedRun(NamedTuple):
-    """A finished run, as read back from its folder."""
+    """A finished run: everything that its folder holds except the weights."""
 
     folder: Path
-    recipe: dict[str, Any]
+    recipe: dict[str, Any]  # with its key
     scores: dict[str, float]
-    asked: frozenset[str]  # metrics that were computed, or found not to fit the data
+    computed: frozenset[str]  # metrics that were asked for, with those that the data do not allow
     env: dict[str, Any]
     factors: tuple[Factor, ...]
     codes: np.ndarray  # (n, d)
     truth: np.ndarray  # (n, k)
     pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
-    diagnosis: tuple[str, ...]  # what the method said of itself, in words
+    diagnosis: tuple[str, ...]  # sentences about how far to trust the method
 
 
 class EvaluationSet(NamedTuple):
-    """What a pack of runs learned from and is judged by."""
+    """The training data of a pack of runs and the sample that they are scored on."""
 
     data: FactorData
-    draw: Sample
-    seconds: float  # of learning, for each run
+    sample: Sample
+    seconds: float  # of training, per run
 
 
 def write_run(
-    run: Run, folder: Path, judged: EvaluationSet, codes: np.ndarray, scores: dict[str, float | None]
-) -> None:
-    """Model, codes, scores, history and provenance of one run."""
-    run.method.write(folder)
-    write_json(folder / "run.json", {"key": run.key, **run.recipe()})
+    run: Run, folder: Path, evaluation: EvaluationSet, codes: np.ndarray, scores: dict[str, float | None]
+) -> FinishedRun:
+    """Write model, codes, scores, history and provenance of one run, and return them."""
+    method, recipe = run.method, {"key": run.key, **run.recipe()}
+    history = method.history if isinstance(method, Neural) else pd.DataFrame()
+    env = environment(run.data.title(), *evaluation)
+    env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
+    env["log_likelihood"] = final_likelihood(method, history)
+    factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.sample, codes)
+    truth = evaluation.sample.c.numpy(force=True)
+    method.write(folder)
+    write_json(folder / "run.json", recipe)
     write_json(folder / "scores.json", scores)
-    history = run.method.history if isinstance(run.method, Neural) else pd.DataFrame()
+    write_json(folder / "env.json", env)
     if not history.empty:
         history.to_parquet(folder / "history.parquet")
-    diagnosis = list(getattr(run.method, "diagnosis_", ()))
-    learned = {"diagnosis": diagnosis, "log_likelihood": final_likelihood(run.method, history)}
-    write_json(folder / "env.json", environment(run.data.title(), *judged) | learned)
-    _write_codes(folder, judged.draw, codes, judged.data.factors)
+    _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs)
+    return FinishedRun(
+        folder, recipe, _finite(scores), _metrics(scores), _as_json(env), tuple(factors),
+        codes.astype(np.float64), truth.astype(np.float64), pairs, tuple(map(str, env["diagnosis"])),
+    )  # fmt: skip
+
+
+def _write_codes(folder: Path, codes: np.ndarray, truth: np.ndarray, names: list[str], pairs: np.ndarray) -> None:
+    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
+    pd.concat([table, pd.DataFrame(truth, columns=names)], axis=1).to_parquet(folder / "codes.parquet")
+    pd.DataFrame(pairs, columns=["data", "codes"]).to_parquet(folder / "pairs.parquet")
+
+
+def _as_json(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the value as it is read back from a JSON file."""
+    copy: dict[str, Any] = json.loads(json.dumps(value, default=to_jsonable))
+    return copy
 
 
 def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
@@ -101,27 +134,34 @@ def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
     return method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
 
 
-def _write_codes(folder: Path, draw: Sample, codes: np.ndarray, factors: Sequence[Factor]) -> None:
-    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
-    truth = pd.DataFrame(draw.c.numpy(force=True), columns=[f.name for f in factors])
-    pd.concat([table, truth], axis=1).to_parquet(folder / "codes.parquet")
+def _shown_pairs(sample: Sample, codes: np.ndarray) -> np.ndarray:
+    """Return distances of some near pairs in the data and in the codes, (m, 2)."""
     try:
-        near = near_pairs(draw.x, codes)
-    except InputError:  # too few observations for a picture, of which the score that needs them has warned
-        near = NearPairs(*(np.zeros(0) for _ in NearPairs._fields))
-    shown = np.random.default_rng(0).permutation(len(near.dx))[:SHOWN_PAIRS]
-    pd.DataFrame({"data": near.dx[shown], "codes": near.dz[shown]}).to_parquet(folder / "pairs.parquet")
+        near = near_pairs(sample.x, codes)
+    except InputError:  # too few observations, of which the local isometry score has warned
+        return np.zeros((0, 2))
+    shown = np.random.default_rng(0).permutation(len(near.dx))[:MAX_SHOWN_PAIRS]
+    return np.stack([near.dx[shown], near.dz[shown]], 1)
 
 
-def rows(folders: Iterable[Path]) -> pd.DataFrame:
-    """One row per run, as a table; where a method has no such setting or score, the cell is empty."""
-    return pd.DataFrame(records(folders)).convert_dtypes()
+def _finite(scores: dict[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in scores.items() if value is not None}
 
 
-def records(folders: Iterable[Path]) -> list[dict[str, Any]]:
-    """One record per run: key, data, method, its parameters, its scores, seconds."""
+def _metrics(scores: Iterable[str]) -> frozenset[str]:
+    """Return the metrics that columns of scores belong to."""
+    return frozenset(column.partition(".")[0] for column in scores)
+
+
+def rows(folders: Iterable[str | Path]) -> pd.DataFrame:
+    """Return one row per run folder: key, data, method, settings, scores, seconds; a missing value is empty."""
+    return pd.DataFrame(records(read_run(Path(folder)) for folder in folders)).convert_dtypes()
+
+
+def records(runs: Iterable[FinishedRun]) -> list[dict[str, Any]]:
+    """Return one record per run: key, data, method, its settings, its scores, seconds."""
     table = []
-    for run in map(read_run, map(Path, folders)):
+    for run in runs:
         params = {k: v for k, v in run.recipe["method"].items() if k not in ("name", "source")}
         head = {"key": run.recipe["key"], "data": run.env["data"]["title"], "method": run.recipe["method"]["name"]}
         table.append(head | params | run.scores | {"seconds": run.env["seconds"]})
@@ -129,8 +169,8 @@ def records(folders: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders among the paths, or below them."""
-    found: list[Path] = []
+    """Return the run folders among the paths or below them."""
+    folders: list[Path] = []
     for path in paths:
         if not path.exists():
             raise InputError(f"{path} does not exist: give a run folder, or a folder of runs")
@@ -138,44 +178,56 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
         below = [b for b in below if not any(part.startswith(".") for part in b.relative_to(path).parts)]
         if not below:
             raise InputError(f"{path} holds no runs: make one with `unweave fit METHOD DATA --out {path}`")
-        found += [b for b in below if b not in found]
-    return found
+        folders += [b for b in below if b not in folders]
+    return folders
 
 
 def read_run(folder: Path) -> FinishedRun:
-    """Everything about a finished run except its weights, or an error that names what is damaged."""
+    """Read everything about a finished run except its weights; an error names what is damaged."""
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
     scores = read_json(folder / "scores.json")
     try:
         table = pd.read_parquet(folder / "codes.parquet").to_numpy(np.float64)
         pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
         factors = tuple(Factor(**f) for f in env["data"]["factors"])
-        found = {k: float(v) for k, v in scores.items() if v is not None}
         d = table.shape[1] - len(factors)
         if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto", "all") or pairs.shape[1:] != (2,):
             raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
-        said = tuple(map(str, env.get("diagnosis", ())))
-        _ = recipe["key"], recipe["data"]["name"], recipe["method"]["name"], env["data"]["title"], float(env["seconds"])
-        _ = env["data"]["sha256"][:12], env["data"]["observations"] + 1, list(env["data"]["shape"])
+        _check_texts(recipe, env)
+        diagnosis = tuple(map(str, env.get("diagnosis", ())))
+        finite = _finite(scores)
     except Exception as error:  # whatever an altered file can cause
         text = f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
-    asked = frozenset(column.partition(".")[0] for column in scores)
-    return FinishedRun(folder, recipe, found, asked, env, factors, table[:, :d], table[:, d:], pairs, said)
+    codes, truth = table[:, :d], table[:, d:]
+    return FinishedRun(folder, recipe, finite, _metrics(scores), env, factors, codes, truth, pairs, diagnosis)
 
 
-def environment(title: str, data: FactorData, draw: Sample, seconds: float) -> dict[str, Any]:
-    """Provenance: what was learned from, where, with which versions, how long it took."""
+def _check_texts(recipe: dict[str, Any], env: dict[str, Any]) -> None:
+    """Raise an exception unless the values that tables and reports read are there and of their types."""
+    data = env["data"]
+    texts = {
+        "key": recipe["key"], "data": recipe["data"]["name"], "method": recipe["method"]["name"],
+        "title": data["title"], "sha256": data["sha256"],
+    }  # fmt: skip
+    wrong = [name for name, value in texts.items() if not isinstance(value, str)]
+    if wrong or not isinstance(data["observations"], int) or not isinstance(data["shape"], list):
+        raise TypeError(f"{(*wrong, 'observations or shape')[0]} has another type")
+    float(env["seconds"])
+
+
+def environment(title: str, data: FactorData, sample: Sample, seconds: float) -> dict[str, Any]:
+    """Return the provenance: data, machine, versions, training time in seconds."""
     packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {
         "seconds": round(seconds, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": {
             "title": title,
-            "observations": len(draw.x),
+            "observations": len(sample.x),
             "shape": list(data.shape),
             "factors": [vars(f) for f in data.factors],
-            "sha256": hashlib.sha256(draw.x.numpy(force=True).tobytes()).hexdigest(),
+            "sha256": hashlib.sha256(sample.x.numpy(force=True).tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version(), "unweave": __version__}
         | {name: version(name) for name in packages},

@@ -1,4 +1,4 @@
-"""A study is a list of runs in a Python file. What is done is kept, what failed is recorded, what is missing is run."""
+"""Studies: many runs, of which only the missing ones are executed, by any number of processes."""
 
 from __future__ import annotations
 
@@ -17,63 +17,55 @@ from sklearn.model_selection import ParameterGrid
 from unweave import catalog
 from unweave.data.dataset import Dataset
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
-from unweave.experiments.failures import clear_failures, failure_path, record_failures
+from unweave.experiments.failures import Errors, clear_failures, failure_path, record_failures
 from unweave.experiments.run import Run, read_run, rows
-from unweave.experiments.runner import Notify, RunSettings, execute_pack, is_finished
+from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore, is_finished
 from unweave.methods.base import Method, read_config
 from unweave.methods.neural import Neural
+from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
 from unweave.utils.storage import no_room
 from unweave.utils.validation import device_lost
 
-MAX_PACK_SIZE = 128  # models that are trained together, where the device has room for them
-PATIENCE = 1.0  # seconds between looks at what another process is working on
-
+MAX_PACK_SIZE = 128  # models that are trained together, if the device has room for them
+POLL_INTERVAL = 1.0  # seconds between looks at what another process is working on
 
 State = Literal["done", "failed", "running", "waiting"]
 
 
 def sweep(data: Dataset | str | Path, method: Method | str, **axes: Any) -> list[Run]:
-    """The product of the axes, e.g. sweep(SquaresXY(), HessianICA(), n_neighbors=[10, 15, 30], seed=range(5)).
+    """Return one run for each combination of the axes.
 
-    `data` may also be a catalog name, or the path of your own file; `method` a catalog name, or `mine.py:MyMethod`. An
-    axis that is one number or one word is a setting of all runs.
+    Args:
+        data: A dataset, a catalog name, or the path of your own file.
+        method: A method, a catalog name, or `mine.py:MyMethod`.
+        axes: Values of settings of the method. A single number or word is a setting of all runs.
+
+    Example:
+        >>> import unweave
+        >>> len(unweave.sweep("squares-xy", "hessian-ica", n_neighbors=[10, 15, 30], seed=range(5)))
+        15
     """
     data = catalog.dataset(data)
     method = catalog.find(catalog.methods, method)() if isinstance(method, str) else method
-    grid = ParameterGrid({k: _several(v) for k, v in axes.items()})
+    grid = ParameterGrid({name: _as_list(values) for name, values in axes.items()})
     try:
-        return [Run(data, clone(method).set_params(**_python(p))) for p in grid]
+        return [Run(data, clone(method).set_params(**_as_python(point))) for point in grid]
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
-def _several(values: Any) -> list[Any]:
-    single = isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
-    return [values.item() if isinstance(values, np.ndarray) else values] if single else list(values)
+def _as_list(values: Any) -> list[Any]:
+    is_single = isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    if is_single:
+        return [values.item() if isinstance(values, np.ndarray) else values]
+    return list(values)
 
 
-def _python(params: dict[str, Any]) -> dict[str, Any]:
-    """numpy's numbers as Python's, so that a recipe has one spelling."""
+def _as_python(params: dict[str, Any]) -> dict[str, Any]:
+    """Return numpy's numbers as Python's, so that equal settings have equal recipes."""
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
-
-
-def packs(runs: Iterable[Run], workers: int = 1) -> list[list[Run]]:
-    """Runs that can be trained together: of one dataset and signature; those without networks by themselves.
-
-    Packs are no larger than they may be for all of so many workers to have some.
-    """
-    every = {run.key: run for run in runs}
-    share = -(-len(every) // max(1, workers))
-    groups: dict[str, list[Run]] = {}
-    for run in every.values():
-        method = run.method
-        signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
-        groups.setdefault(signature, []).append(run)
-    models = {key: getattr(group[0].method, "restarts", 1) for key, group in groups.items()}  # of each run
-    at_once = {key: max(1, min(share, MAX_PACK_SIZE // max(1, n))) for key, n in models.items()}
-    return [group[i : i + at_once[k]] for k, group in groups.items() for i in range(0, len(group), at_once[k])]
 
 
 def execute(
@@ -84,89 +76,131 @@ def execute(
     evaluated: int = EVALUATION_SIZE,
     budget: float | None = None,
     retry: bool = False,
-    notify: Notify = lambda text: None,
+    notify: Notify = ignore,
+    callback: Callback | None = None,
 ) -> pd.DataFrame:
-    """Fit, score and save what is missing under `out`, one folder per key; one row per run comes back.
+    """Train, score and write the runs that are missing under `out`; return one row per finished run.
 
-    Runs that differ in seed and lanes alone are trained together. One that fails is named in a warning, recorded, and
-    not tried again unless you say `retry`, or its data were not here; the others go on. Several processes may work on
-    the same folder at once.
-    With a `budget` in seconds, nothing new is begun after that.
+    Runs that differ only in seed and lanes are trained together. A run that fails is named in a warning and recorded;
+    the others go on. Several processes may work on one folder.
+
+    Args:
+        runs: Runs of any datasets and methods, e.g. of `sweep`.
+        out: Folder with one run folder per key.
+        metrics: Catalog names of the metrics to compute.
+        evaluated: Observations to score on, if the data are a generator or a large grid.
+        budget: Seconds after which no new pack is started.
+        retry: Also repeat runs that failed before; runs whose data were missing are always repeated.
+        notify: Receives progress messages.
+        callback: Receives the progress of every training: every loss term of every lane.
+
+    Example:
+        >>> import tempfile, unweave
+        >>> runs = unweave.sweep(unweave.datasets.SquaresXY(points=50), "pca", latent_dim=[1, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = unweave.execute(runs, folder, metrics=["mcc"])
+        >>> table["latent_dim"].tolist()
+        [1, 2]
     """
-    every, out = {run.key: run for run in runs}, Path(out)
-    how = RunSettings(catalog.run_metrics(metrics), evaluated, notify)
-    clear_failures(out, every, missing=not retry)
-    tally = StudyProgress(list(every), out)
-    waiting = packs(every.values())
-    while waiting and not tally.spent(budget, len(waiting)):
-        left = [pack for pack in waiting if tally.spent(budget) or not execute_missing(pack, out, tally, how)]
-        if len(left) == len(waiting) and not tally.spent(budget):
-            notify(f"{tally.head()}another process works on what is left: waiting for it")
-            time.sleep(PATIENCE)
+    by_key, out = {run.key: run for run in runs}, Path(out)
+    settings = RunSettings(catalog.run_metrics(metrics), evaluated, notify, callback)
+    clear_failures(out, by_key, missing=not retry)
+    progress = StudyProgress(list(by_key), out)
+    waiting = packs(by_key.values())
+    while waiting and not progress.is_over(budget, len(waiting)):
+        left = [
+            pack for pack in waiting if progress.is_over(budget) or not execute_missing(pack, out, progress, settings)
+        ]
+        if len(left) == len(waiting) and not progress.is_over(budget):
+            notify(f"{progress.prefix()}another process works on what is left: waiting for it")
+            time.sleep(POLL_INTERVAL)
         waiting = left
-    return rows([out / key for key in every if (out / key).is_dir()])
+    return rows([out / key for key in by_key if (out / key).is_dir()])
+
+
+def packs(runs: Iterable[Run], workers: int = 1) -> list[list[Run]]:
+    """Group runs that can be trained together: same data, same signature; a run without a network is alone.
+
+    Packs are small enough for every worker to get one.
+    """
+    by_key = {run.key: run for run in runs}
+    share = -(-len(by_key) // max(1, workers))
+    groups: dict[str, list[Run]] = {}
+    for run in by_key.values():
+        method = run.method
+        signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
+        groups.setdefault(signature, []).append(run)
+    every = []
+    for group in groups.values():
+        models_per_run = max(1, getattr(group[0].method, "restarts", 1))
+        size = max(1, min(share, MAX_PACK_SIZE // models_per_run))
+        every += [group[i : i + size] for i in range(0, len(group), size)]
+    return every
 
 
 class StudyProgress:
-    """How far a study is."""
+    """Counts of finished and failed runs, and the time since the start."""
 
     def __init__(self, keys: Sequence[str], out: Path) -> None:
         self.keys, self.out, self.start = keys, out, time.perf_counter()
-        self.before = len(self.keys) - self.open()
+        self.done_before = len(self.keys) - self.open_runs()
 
-    def open(self) -> int:
-        """Runs that are neither done nor failed."""
+    def open_runs(self) -> int:
+        """Return the number of runs that are neither finished nor failed."""
         return sum(not ((self.out / key).is_dir() or failure_path(self.out, key).is_file()) for key in self.keys)
 
-    def head(self) -> str:
-        """What stands before everything that is said."""
-        left = self.open()
+    def prefix(self) -> str:
+        """Return the start of every progress message, e.g. "[3 of 12 done, 1 failed, about 2:10 left] "."""
+        left = self.open_runs()
         failed = sum(failure_path(self.out, key).is_file() for key in self.keys)
-        new = len(self.keys) - left - self.before
-        seconds = (time.perf_counter() - self.start) / new * left if new else 0.0
-        clock = f", about {int(seconds) // 60}:{int(seconds) % 60:02} left" if new and left else ""
+        new = len(self.keys) - left - self.done_before
+        seconds = int((time.perf_counter() - self.start) / new * left) if new else 0
+        clock = f", about {seconds // 60}:{seconds % 60:02} left" if new and left else ""
         wrong = f", {failed} failed" if failed else ""
         return f"[{len(self.keys) - left - failed} of {len(self.keys)} done{wrong}{clock}] "
 
-    def spent(self, budget: float | None, packs: int = 0) -> bool:
-        """Whether the time is over; with what is left to do, this is said."""
+    def is_over(self, budget: float | None, waiting: int = 0) -> bool:
+        """Return whether the budget is spent; warn if packs are still waiting."""
         over = budget is not None and time.perf_counter() - self.start >= budget
-        if over and packs and (left := self.open()):
+        if over and waiting and (left := self.open_runs()):
             text = f"the budget of {budget:g} s is spent: {plural(left, 'run')} not begun or not finished"
             warnings.warn(f"{text}; run it again to go on", RuntimeWarning, stacklevel=3)
         return over
 
 
-def execute_missing(pack: Sequence[Run], out: Path, tally: StudyProgress, how: RunSettings) -> bool:
-    """Do what is missing of a pack; False where another process has it and it is not finished."""
+def execute_missing(pack: Sequence[Run], out: Path, progress: StudyProgress, settings: RunSettings) -> bool:
+    """Execute what is missing of a pack; return False if another process works on it."""
     todo = [run for run in pack if not failure_path(out, run.key).is_file()]
-    with try_lock_all(out, [run.key for run in todo]) as mine:
-        if not mine:
+    with try_lock_all(out, [run.key for run in todo]) as locked:
+        if not locked:
             return all((out / run.key).is_dir() for run in todo)
-        clear(out, todo)
+        clean_up(out, todo)
         try:
-            errors = (
-                execute_pack(todo, [out / run.key for run in todo], how._replace(head=tally.head())) if todo else {}
-            )
+            folders = [out / run.key for run in todo]
+            errors = execute_pack(todo, folders, settings._replace(prefix=progress.prefix())).errors if todo else {}
         except Exception as error:
-            if no_room(error):
-                raise InputError(
-                    f"cannot write to {out}: {error}; make room and run it again: what is done is kept"
-                ) from error
-            errors = {run.key: error for run in todo if not is_finished(out / run.key)}
-            if not errors:  # it was not a run that failed
-                raise
-            if device_lost(error):  # and others would fail by it as well
-                if "unavailable" not in str(error):  # else no run has to do with it
-                    record_failures(errors, todo, out)
-                text = f"the GPU does not answer any more ({first_line(error)})"
-                raise InputError(f"{text}: run it again to go on: what is done is kept") from error
+            errors = _errors_of_pack(error, todo, out)
         record_failures(errors, todo, out)
     return True
 
 
-def clear(out: Path, runs: Sequence[Run]) -> None:
-    """Set aside runs that are damaged, under a name that says so, and remove what a killed process left of others."""
+def _errors_of_pack(error: Exception, todo: Sequence[Run], out: Path) -> Errors:
+    """Return the error once for each unfinished run, or raise it if other packs would fail by it as well."""
+    if no_room(error):
+        raise InputError(f"cannot write to {out}: {error}; make room and run it again: what is done is kept") from error
+    errors: Errors = {run.key: error for run in todo if not is_finished(out / run.key)}
+    if not errors:  # it was not a run that failed
+        raise error
+    if device_lost(error):
+        if "unavailable" not in str(error):  # otherwise the device failed before any run used it
+            record_failures(errors, todo, out)
+        text = f"the GPU does not answer any more ({first_line(error)})"
+        raise InputError(f"{text}: run it again to go on: what is done is kept") from error
+    return errors
+
+
+def clean_up(out: Path, runs: Sequence[Run]) -> None:
+    """Rename run folders that are damaged, and remove temporary folders of processes that were killed."""
     for run in runs:
         folder = out / run.key
         try:
@@ -181,22 +215,19 @@ def clear(out: Path, runs: Sequence[Run]) -> None:
     if all(is_finished(out / run.key) for run in runs):
         return
     keys = {run.key for run in runs}
-    for left in out.glob(".*.tmp"):
-        if left.name.split(".")[1] in keys:  # which are ours, so that no one is writing it
-            shutil.rmtree(left, ignore_errors=True)
-
-
-# Failures -------------------------------------------------------------------------------------------------------
+    for leftover in out.glob(".*.tmp"):
+        if leftover.name.split(".")[1] in keys:  # these runs are locked by us: no other process writes there
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def run_states(runs: Iterable[Run], out: Path) -> dict[str, State]:
-    """Where every run stands, by its key."""
-    found: dict[str, State] = {}
+    """Return the state of every run by its key."""
+    states: dict[str, State] = {}
     for key in {run.key: run for run in runs}:
         if (out / key).is_dir():
-            found[key] = "done"
+            states[key] = "done"
         elif failure_path(out, key).is_file():
-            found[key] = "failed"
+            states[key] = "failed"
         else:
-            found[key] = "running" if is_locked(out, key) else "waiting"
-    return found
+            states[key] = "running" if is_locked(out, key) else "waiting"
+    return states

@@ -5,6 +5,7 @@ from unweave.metrics.beta_vae_score import beta_vae_score
 from unweave.metrics.dci import dci
 from unweave.metrics.explicitness import explicitness
 from unweave.metrics.factor_vae_score import factor_vae_score
+from unweave.metrics.factors import prepared
 from unweave.metrics.infomec import infomec
 from unweave.metrics.irs import irs
 from unweave.metrics.local_isometry import local_isometry
@@ -14,7 +15,7 @@ from unweave.metrics.model_centrality import model_centrality
 from unweave.metrics.modularity import modularity
 from unweave.metrics.nuisance_probe import nuisance_probe
 from unweave.metrics.sap import sap
-from unweave.metrics.score_tables import prepared, score_all, score_many
+from unweave.metrics.score_tables import score_all, score_many
 from unweave.metrics.translation import translation_difficulty
 from unweave.metrics.udr import udr
 from unweave.metrics.unsupervised import unsupervised

@@ -93,6 +93,16 @@ def prepare_factors(factors: Any, codes: Any) -> tuple[PreparedFactors, np.ndarr
     return PreparedFactors(c), z
 
 
+def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> PreparedFactors:
+    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array.
+
+    `discrete` says which of them are; where it says None, those with at most 100 whole values.
+    """
+    if isinstance(factors, PreparedFactors):
+        return factors
+    return PreparedFactors(prepare_factors(factors, np.zeros((len(factors), 1)))[0].c, discrete)
+
+
 def is_discrete(column: np.ndarray) -> bool:
     """Whether a factor takes few whole values."""
     return bool((column == np.round(column)).all()) and len(np.unique(column)) <= MOST_CLASSES

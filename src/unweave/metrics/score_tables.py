@@ -8,25 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave import metrics as _metrics
 from unweave.metrics.contract import Metric, as_matrix, as_numbers, column_name, same_rows, variants
-from unweave.metrics.factors import PreparedFactors, prepare_factors
+from unweave.metrics.factors import PreparedFactors, prepared
 from unweave.metrics.uncertainty import score_table
 from unweave.utils.errors import InputError
-
-
-def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> PreparedFactors:
-    """Factors, checked and ready to be scored against many codes: every metric takes them in place of an array.
-
-    `discrete` says which of them are; where it says None, those with at most 100 whole values.
-    """
-    if isinstance(factors, PreparedFactors):
-        return factors
-    return PreparedFactors(prepare_factors(factors, np.zeros((len(factors), 1)))[0].c, discrete)
 
 
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:

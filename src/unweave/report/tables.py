@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from unweave import catalog
+from unweave.experiments.evaluation import MetricInputs
 from unweave.experiments.grouping import Setting, are_counts, best_value, needs_labels, shorten_number
 from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import column_name
-from unweave.metrics.evaluate import MetricInputs
 from unweave.metrics.uncertainty import chance_level, plus_minus
 
 
