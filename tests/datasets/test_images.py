@@ -443,7 +443,7 @@ def test_any_generator_makes_a_manifold():
 def test_faces_are_generated_along_chosen_directions_and_layers(folder, monkeypatch):
     """With a generator whose image is its latent: what reaches which layer can be read off the picture."""
     from unweave.datasets import faces
-    from unweave.datasets.generator import Directions, Weights
+    from unweave.datasets.stylegan import Directions, Weights
 
     basis = Directions(torch.full((512,), 0.5), torch.eye(512)[:3], torch.tensor([0.1, 0.2, 0.05]))
     monkeypatch.setattr(faces, "find_weights", lambda: Weights(Path("m.xml"), Path("s.xml")))

@@ -149,9 +149,9 @@ def check_files(options: Any) -> None:
 
 
 def _describe_without_files(dataset: Dataset, name: str) -> str:
-    from unweave.datasets._kept import KeptImages
+    from unweave.datasets.cached_images import CachedImages
 
-    if not isinstance(dataset, KeptImages):
+    if not isinstance(dataset, CachedImages):
         return f"{name} needs no files: it is made on the fly."
     if dataset.is_available():
         return f"{name} needs no published files. Its images are in the cache."

@@ -7,8 +7,8 @@ from unweave.datasets.faces import Faces, GeneratedFaces
 from unweave.datasets.flowers import Flowers102
 from unweave.datasets.mixture import GaussianMixture
 from unweave.datasets.mpi3d import MPI3D
+from unweave.datasets.mpi3d_like import MPI3DLike
 from unweave.datasets.resampled import Resampled
-from unweave.datasets.scenes import MPI3DLike
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.datasets.sheets import FlatSheet, SwissRoll
 from unweave.datasets.slices import Slice

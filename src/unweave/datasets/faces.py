@@ -17,8 +17,9 @@ from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.data.readers.images import decode_image
-from unweave.datasets._kept import KeptImages, Notify
-from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
+from unweave.datasets.cached_images import CachedImages, Notify
+from unweave.datasets.openvino import OpenVinoNetwork
+from unweave.datasets.stylegan import face_generator, find_weights, principal_directions
 from unweave.utils.errors import InputError
 
 SHA256 = {
@@ -72,7 +73,7 @@ class GeneratorManifold(Mixing):
 
 
 @final
-class GeneratedFaces(KeptImages):
+class GeneratedFaces(CachedImages):
     """Faces of a StyleGAN along principal directions of its latent space, made here (extra `faces`; slow: 2 s each).
 
     Two or more directions, for all layers or for some (from coarse: pose and shape, to fine: colors).
@@ -94,7 +95,7 @@ class GeneratedFaces(KeptImages):
         layers = "" if self.layers == (0, 23) else f", layers {self.layers[0]} to {self.layers[1]}"
         return f"faces-{'-'.join(map(str, self.directions))} (generated{layers})"
 
-    def prepare(self) -> None:
+    def check_requirements(self) -> None:
         find_weights()
         first, last = self.layers
         if not self.directions or min(self.directions) < 0 or max(self.directions) > 99:
@@ -102,7 +103,7 @@ class GeneratedFaces(KeptImages):
         if not 0 <= first < last <= 23:
             raise InputError(f"layers={self.layers}: expected two numbers, the first smaller, from 0 to 23")
 
-    def images(self, notify: Notify) -> tuple[np.ndarray, np.ndarray]:
+    def render_images(self, notify: Notify) -> tuple[np.ndarray, np.ndarray]:
         mapping = OpenVinoNetwork(find_weights().mapping)
         # With 100,000 samples the leading directions no longer depend on the seed (cosines above 0.99).
         basis = principal_directions(mapping, 100_000, max(self.directions) + 1)
@@ -119,7 +120,7 @@ class GeneratedFaces(KeptImages):
             images.append((data.render(source[None])[0] * 255).round().byte().permute(1, 2, 0).numpy())
         return np.stack(images), sources.double().numpy()
 
-    def varied(self) -> tuple[Factor, ...]:
+    def image_factors(self) -> tuple[Factor, ...]:
         return tuple(Factor(f"direction{k}") for k in self.directions)
 
 

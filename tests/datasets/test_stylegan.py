@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from unweave import InputError
 from unweave.data.downloads import MissingData, PublishedFile
-from unweave.datasets import generator
-from unweave.datasets.generator import OpenVinoNetwork, face_generator, find_weights, principal_directions
+from unweave.datasets import stylegan
+from unweave.datasets.openvino import OpenVinoNetwork
+from unweave.datasets.stylegan import face_generator, find_weights, principal_directions
 
 
 class Writer:
@@ -291,12 +292,12 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_pat
 def test_the_package_is_found_without_an_import_and_checked(monkeypatch, tmp_path):
     package(tmp_path, monkeypatch)
     (tmp_path / "data").mkdir()
-    for original in generator.FILES:
+    for original in stylegan.FILES:
         (tmp_path / original.file).write_bytes(b"")
     with pytest.raises(InputError, match=r"MappingNetwork\.xml is truncated, altered or another file"):
         find_weights()
     empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    monkeypatch.setattr(generator, "FILES", [PublishedFile(original.file, empty) for original in generator.FILES])
+    monkeypatch.setattr(stylegan, "FILES", [PublishedFile(original.file, empty) for original in stylegan.FILES])
     found = find_weights()
     assert found.mapping == tmp_path / "data" / "MappingNetwork.xml"
     assert found.synthesis == tmp_path / "data" / "SynthesisNetwork.xml"

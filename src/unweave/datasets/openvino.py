@@ -1,124 +1,24 @@
-"""A face generator: a StyleGAN2 distilled for small machines, read from its OpenVINO files and run in PyTorch.
-
-Letters, as in the StyleGAN papers: z is standard normal, (n, 512); the mapping network makes it w, (n, 512); the
-synthesis network makes w an image. W+ gives every layer that reads w its own, (n, slots, 512), from coarse to fine.
-"""
+"""Run a network stored in OpenVINO's format (.xml and .bin) with PyTorch."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor, nn
 
-from unweave.data.downloads import MissingData, PublishedFile
+from unweave.datasets.openvino_operations import OPERATIONS, parse_integers
 from unweave.utils.errors import InputError, plural
 
-PACKAGE = "random_face"  # random-face 2021.7.21.1
-FILES = (
-    PublishedFile("data/MappingNetwork.xml", "sha256:73e2096cad6e696e4af47df2477e048ab4c42c0e0dec83c7c66604822689e55b"),
-    PublishedFile("data/MappingNetwork.bin", "sha256:212dd716bdb556e18db603ea97300d4fa3c872b878c726b2402fea80820e7305"),
-    PublishedFile(
-        "data/SynthesisNetwork.xml", "sha256:7918fce515243954d3e06628cb39a23902d6b1d5d02932cc0c2faee7a2aeeedd"
-    ),
-    PublishedFile(
-        "data/SynthesisNetwork.bin", "sha256:c7da15fa22d508c82e1c30dd6b4cdf67fe3ccdddaf85b310ee764dbf0c289645"
-    ),
-)
-
-
-class Weights(NamedTuple):
-    """The .xml files of the two networks; each has its .bin beside it."""
-
-    mapping: Path
-    synthesis: Path
-
-
-def find_weights() -> Weights:
-    """The networks inside the installed package `random_face`, which is not imported; found and whole, or an error."""
-    spec = importlib.util.find_spec(PACKAGE)
-    folders = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    folder = next((f for f in folders if all((f / original.file).is_file() for original in FILES)), None)
-    if folder is None:
-        raise MissingData(
-            "the face generator's weights are not here: pip install 'unweave[faces]' (research use only), "
-            "or, without the other packages it asks for, pip install --no-deps random-face==2021.7.21.1"
-        )
-    for original in FILES:
-        original.check(folder / original.file)
-    return Weights(folder / FILES[0].file, folder / FILES[2].file)
-
-
-# Principal directions and images --------------------------------------------------------------------------------
-
-
-class Directions(NamedTuple):
-    """The principal directions of W, the widest first."""
-
-    mean: Tensor  # (512,)
-    components: Tensor  # (count, 512), of length 1
-    deviations: Tensor  # (count,), the standard deviation of w along each
-
-
-def principal_directions(
-    mapping: Callable[[Tensor], Tensor], samples: int = 10_000, count: int = 10, seed: int = 0, *, width: int = 512
-) -> Directions:
-    """PCA of w = mapping(z) over standard normal z (GANSpace: Haerkoenen et al., 2020, Sec. 2.2).
-
-    A component's sign is free; here its largest entry, in absolute value, is positive.
-    """
-    if not 1 <= count <= width or samples <= count:
-        raise InputError(
-            f"count={count}, samples={samples}: expected 1 to {width} directions of more samples than that"
-        )
-    rng = Generator().manual_seed(seed)
-    total, products = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
-    for start in range(0, samples, 1_000):  # sums only: a million samples would take gigabytes
-        with torch.no_grad():
-            w = mapping(torch.randn(min(1_000, samples - start), width, generator=rng)).double().cpu()
-        total, products = total + w.sum(0), products + w.T @ w  # (512,), (512, 512)
-    mean = total / samples
-    covariance = (products - samples * mean.outer(mean)) / (samples - 1)
-    variances, vectors = torch.linalg.eigh(covariance)  # ascending; vectors in columns
-    components = vectors.T.flip(0)[:count]
-    largest = components.gather(1, components.abs().argmax(1, keepdim=True))  # (count, 1)
-    deviations = variances.flip(0)[:count].clamp(min=0).sqrt()
-    return Directions(mean.float(), (components * largest.sign()).float(), deviations.float())
-
-
-def face_generator(
-    synthesis: OpenVinoNetwork | None = None, *, size: int = 64, batch: int = 1
-) -> Callable[[Tensor], Tensor]:
-    """A function from w, (n, 512), or W+, (n, slots, 512), to images (n, 3, size, size) in [0, 1].
-
-    Without a network, the installed one, on the CPU. Images are averaged down from 1024 x 1024, `batch` at a time, to
-    bound the memory; one is fastest on a CPU, a GPU likes more. They come back with the type and on the device of w.
-    """
-    if size < 1 or batch < 1:
-        raise InputError(f"size={size}, batch={batch}: both must be at least 1")
-    network = OpenVinoNetwork(find_weights().synthesis) if synthesis is None else synthesis
-
-    def render(w: Tensor) -> Tensor:
-        parts = [w.new_zeros(0, 3, size, size)]
-        with torch.no_grad():
-            for part in torch.split(w, batch) if len(w) else ():
-                images = F.interpolate(network(part), size=(size, size), mode="area")  # values about -1 to 1
-                parts.append(images.clamp(-1, 1).add(1).div(2).to(w))
-        return torch.cat(parts)
-
-    return render
-
-
-# OpenVINO's files -----------------------------------------------------------------------------------------------
+TYPES = {"f32": "<f4", "i32": "<i4", "i64": "<i8"}
+ASSUMED = {"auto_broadcast": "numpy", "auto_pad": "explicit", "batch_dims": "0", "output_padding": "0, 0"}
 
 Port = tuple[int, int]  # a value in the graph: the number of the layer that makes it, and of its output
 
@@ -222,7 +122,7 @@ def read_constants(binary: Path, layers: Iterable[Layer]) -> Iterator[tuple[Port
         if layer.kind != "Const":
             continue
         try:
-            kind, shape = TYPES[layer.options["element_type"]], numbers(layer.options["shape"])
+            kind, shape = TYPES[layer.options["element_type"]], parse_integers(layer.options["shape"])
             start, size = int(layer.options["offset"]), int(layer.options["size"])
         except (KeyError, ValueError) as error:
             xml = binary.with_suffix(".xml")
@@ -298,100 +198,3 @@ def last_readings(steps: Mapping[int, Layer], keep: Port) -> dict[int, list[Port
     """For each step the values that no later one reads."""
     last = {source: i for i, layer in steps.items() for source in layer.inputs if source != keep}
     return {i: [source for source, reader in last.items() if reader == i] for i in steps}
-
-
-def numbers(text: str) -> list[int]:
-    """Whole numbers as the files write them: "2, 1"; none for ""."""
-    return [int(part) for part in text.split(",") if part.strip()]
-
-
-# The operations, with inputs and options as docs.openvino.ai defines them -----------------------------------------
-
-Options = Mapping[str, str]
-Operation = Callable[[list[Tensor], Options], Tensor | tuple[Tensor, ...]]
-
-TYPES = {"f32": "<f4", "i32": "<i4", "i64": "<i8"}
-ASSUMED = {"auto_broadcast": "numpy", "auto_pad": "explicit", "batch_dims": "0", "output_padding": "0, 0"}
-
-
-def matmul(inputs: list[Tensor], options: Options) -> Tensor:
-    """A product of matrices, either of them transposed first if the options say so."""
-    a, b = inputs
-    return (a.mT if flag(options, "transpose_a") else a) @ (b.mT if flag(options, "transpose_b") else b)
-
-
-def reshape(inputs: list[Tensor], options: Options) -> Tensor:
-    """To the shape in the second input; there 0 may mean "as before"."""
-    x, shape = inputs[0], inputs[1].tolist()
-    if flag(options, "special_zero"):
-        shape = [x.shape[axis] if length == 0 else length for axis, length in enumerate(shape)]
-    return x.reshape(shape)
-
-
-def unsqueeze(inputs: list[Tensor], _: Options) -> Tensor:
-    """New axes of length 1, at places counted in the result."""
-    x, places = inputs[0], inputs[1].reshape(-1).tolist()
-    for axis in sorted(place % (x.ndim + len(places)) for place in places):
-        x = x.unsqueeze(axis)
-    return x
-
-
-def gather(inputs: list[Tensor], _: Options) -> Tensor:
-    """Entries along an axis, by their numbers."""
-    x, index, axis = inputs
-    return x[(slice(None),) * (int(axis) % x.ndim) + (index.long().to(x.device),)]
-
-
-def variadic_split(inputs: list[Tensor], _: Options) -> tuple[Tensor, ...]:
-    """Pieces along an axis; one length may be -1, the rest."""
-    x, axis, lengths = inputs[0], int(inputs[1]), inputs[2].tolist()
-    rest = x.shape[axis] - sum(length for length in lengths if length >= 0)
-    return tuple(torch.split(x, [rest if length < 0 else length for length in lengths], axis))
-
-
-def broadcast(inputs: list[Tensor], options: Options) -> Tensor:
-    """To the shape in the second input, or to the one that both fit."""
-    x, shape = inputs[0], inputs[1].tolist()
-    return x.broadcast_to(np.broadcast_shapes(x.shape, shape) if options.get("mode") == "bidirectional" else shape)
-
-
-def convolution(inputs: list[Tensor], options: Options) -> Tensor:
-    """Weights (out, in, height, width), or with the number of the group first."""
-    x, weights = inputs
-    groups, weights = (len(weights), weights.flatten(0, 1)) if weights.ndim == 5 else (1, weights)
-    stride, padding, dilation = (numbers(options[key]) for key in ("strides", "pads_begin", "dilations"))
-    return F.conv2d(x, weights, None, stride, padding, dilation, groups)
-
-
-def transposed_convolution(inputs: list[Tensor], options: Options) -> Tensor:
-    """Weights (group, in, out, height, width)."""
-    x, weights = inputs
-    stride, padding, dilation = (numbers(options[key]) for key in ("strides", "pads_begin", "dilations"))
-    return F.conv_transpose2d(x, weights.flatten(0, 1), None, stride, padding, 0, len(weights), dilation)
-
-
-def flag(options: Options, name: str) -> bool:
-    """Whether an option is there and true."""
-    return options.get(name, "").lower() in ("true", "1")
-
-
-OPERATIONS: dict[str, Operation] = {
-    "Add": lambda inputs, _: inputs[0] + inputs[1],
-    "Broadcast": broadcast,
-    "Concat": lambda inputs, options: torch.cat(inputs, int(options["axis"])),
-    "Convolution": convolution,
-    "Gather": gather,
-    "GroupConvolution": convolution,
-    "GroupConvolutionBackpropData": transposed_convolution,
-    "MatMul": matmul,
-    "Multiply": lambda inputs, _: inputs[0] * inputs[1],
-    "PReLU": lambda inputs, _: F.prelu(inputs[0], inputs[1].flatten()),
-    "Power": lambda inputs, _: inputs[0] ** inputs[1],
-    "ReduceMean": lambda inputs, options: inputs[0].mean(inputs[1].flatten().tolist(), flag(options, "keep_dims")),
-    "Reshape": reshape,
-    "ShapeOf": lambda inputs, _: torch.tensor(inputs[0].shape),
-    "Squeeze": lambda inputs, _: inputs[0].squeeze(inputs[1].flatten().tolist()),
-    "Tile": lambda inputs, _: inputs[0].repeat(inputs[1].tolist()),
-    "Unsqueeze": unsqueeze,
-    "VariadicSplit": variadic_split,
-}

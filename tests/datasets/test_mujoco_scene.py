@@ -13,8 +13,8 @@ import torch
 
 from unweave import InputError
 from unweave.data.downloads import MissingData
-from unweave.datasets import scenes
-from unweave.datasets.scenes import MPI3DLike
+from unweave.datasets import mpi3d_like, shapes3d_scene
+from unweave.datasets.mpi3d_like import MPI3DLike
 from unweave.datasets.shapes3d import HUES, Shapes3D
 
 DRAW = "import mujoco; mujoco.Renderer(mujoco.MjModel.from_xml_string('<mujoco/>'), 64, 64).close()"
@@ -32,7 +32,7 @@ def drawing():
                 if subprocess.run([sys.executable, "-c", DRAW], capture_output=True, check=False).returncode == 0:
                     break
         try:
-            with scenes.room():
+            with shapes3d_scene.make_room():
                 pass
         except MissingData as error:
             pytest.skip(str(error))
@@ -66,7 +66,9 @@ def combinations(n, sizes, seed=0):
 # Without MuJoCo -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("work", [MPI3DLike(points=3).load, scenes.render_shapes3d_basis], ids=["mpi3d", "shapes3d"])
+@pytest.mark.parametrize(
+    "work", [MPI3DLike(points=3).load, shapes3d_scene.render_shapes3d_basis], ids=["mpi3d", "shapes3d"]
+)
 def test_without_mujoco_the_error_says_how_to_install_it(work, no_mujoco, cache):
     with pytest.raises(MissingData, match=r"pip install 'unweave\[render\]'.*MUJOCO_GL=egl or MUJOCO_GL=osmesa"):
         work()
@@ -156,10 +158,10 @@ def test_the_basis_goes_by_scale_shape_and_orientation_and_says_how_far_it_is(mo
         value = np.ravel_multi_index(geometry, (8, 4, 15)) % 251
         return np.full((3, 64, 64), value, np.uint8), np.full((64, 64, 3), value + 1, np.uint8)
 
-    monkeypatch.setattr(scenes, "room", contextlib.nullcontext)
-    monkeypatch.setattr(scenes, "surfaces", number)
+    monkeypatch.setattr(shapes3d_scene, "make_room", contextlib.nullcontext)
+    monkeypatch.setattr(shapes3d_scene, "render_surfaces", number)
     texts = []
-    shade, sky = scenes.render_shapes3d_basis(texts.append)
+    shade, sky = shapes3d_scene.render_shapes3d_basis(texts.append)
     assert shade.shape == (8, 4, 15, 3, 64, 64)
     assert sky.shape == (8, 4, 15, 64, 64, 3)
     assert shade.dtype == sky.dtype == np.uint8
@@ -174,9 +176,9 @@ def test_the_basis_goes_by_scale_shape_and_orientation_and_says_how_far_it_is(mo
 def test_an_image_is_the_sky_plus_three_surfaces_times_their_colors(drawing):
     rows = combinations(8, (10, 10, 10, 8, 4, 15))
     rows[:, 4] = np.arange(8) % 4  # every shape
-    direct = scenes.render_shapes3d(rows).astype(float)
-    with scenes.room() as scene:
-        parts = [scenes.surfaces(scene, geometry) for geometry in rows[:, 3:].tolist()]
+    direct = shapes3d_scene.render_shapes3d(rows).astype(float)
+    with shapes3d_scene.make_room() as scene:
+        parts = [shapes3d_scene.render_surfaces(scene, geometry) for geometry in rows[:, 3:].tolist()]
     shade, sky = (np.stack(arrays).astype(float) for arrays in zip(*parts, strict=True))
     colors = HUES.numpy()[rows[:, :3]]  # (image, surface, channel)
     composed = np.clip(sky + np.einsum("nshw,nsc->nhwc", shade, colors), 0, 255)
@@ -191,23 +193,23 @@ def test_the_basis_that_is_shipped_is_the_one_that_is_rendered(drawing):
     rows = combinations(6, (10, 10, 10, 8, 4, 15), seed=1)
     shipped = Shapes3D(source="rendered").load().render(torch.from_numpy(rows)).permute(0, 2, 3, 1).numpy()
     # 0.1 of 255 with MuJoCo 4.0, 0.7 with 3.3, whose textures differ
-    assert np.abs(255 * shipped - scenes.render_shapes3d(rows)).mean() < 2
+    assert np.abs(255 * shipped - shapes3d_scene.render_shapes3d(rows)).mean() < 2
 
 
 def test_rendering_is_a_function_of_the_combination(drawing):
     rows = MPI3DLike(points=6, seed=2).combinations()
     texts = []
-    images = scenes.render_mpi3d(rows, texts.append)
+    images = mpi3d_like.render_mpi3d(rows, texts.append)
     assert texts == ["rendering: 0 of 6 images"]
-    assert np.array_equal(scenes.render_mpi3d(rows[::-1])[::-1], images)
+    assert np.array_equal(mpi3d_like.render_mpi3d(rows[::-1])[::-1], images)
     rooms = combinations(4, (10, 10, 10, 8, 4, 15), seed=2)
-    assert np.array_equal(scenes.render_shapes3d(rooms[::-1])[::-1], scenes.render_shapes3d(rooms))
+    assert np.array_equal(shapes3d_scene.render_shapes3d(rooms[::-1])[::-1], shapes3d_scene.render_shapes3d(rooms))
 
 
 def test_every_factor_can_be_seen(drawing):
     middle = np.array([2, 1, 1, 1, 1, 10, 28])
     other = np.tile(middle, (7, 1)) + np.diag([1, 1, -1, 1, 1, 5, 5])
-    images = scenes.render_mpi3d(np.concatenate([middle[None], other])).astype(int)
+    images = mpi3d_like.render_mpi3d(np.concatenate([middle[None], other])).astype(int)
     changed = (np.abs(images[1:] - images[0]).max(-1) > 8).mean((1, 2))  # share of the pixels
     assert changed.min() > 0.01
     assert images[0].max() > 100
@@ -216,7 +218,7 @@ def test_every_factor_can_be_seen(drawing):
 def test_the_second_time_nothing_is_rendered(drawing, monkeypatch):
     dataset = MPI3DLike(points=4)
     first = dataset.load()
-    monkeypatch.setattr(scenes, "render_mpi3d", lambda *_: pytest.fail("rendered again"))
+    monkeypatch.setattr(mpi3d_like, "render_mpi3d", lambda *_: pytest.fail("rendered again"))
     second = dataset.load()
     assert torch.equal(first.x, second.x)
     assert torch.equal(first.c, second.c)
