@@ -71,13 +71,13 @@ class Docs:
 
 
 def paper(args: list[str]) -> None:
-    """the papers' tables and figures by name: unweave paper list | run NAME | docs"""
+    """Reproduce tables and figures of five papers: unweave paper list | run NAME | docs."""
     actions: dict[str, Callable[[list[str]], None]] = {"list": list_, "run": run, "docs": docs}
     run_action("unweave paper", ABOUT, actions, args)
 
 
 def list_(args: list[str]) -> None:
-    """status of every table and figure"""
+    """Show the status of every table and figure."""
     options = parse_options(List, prog="unweave paper list", args=args)
     from unweave.papers.registry import PAPERS, items
     from unweave.papers.scripts import describe_status, stored_results
@@ -96,7 +96,7 @@ def list_(args: list[str]) -> None:
 
 
 def run(args: list[str]) -> None:
-    """run the script of one; print the paper's numbers beside ours, and a verdict"""
+    """Run the script of one. Print the paper's numbers beside ours, and a verdict."""
     from unweave.papers.registry import find, items
     from unweave.papers.scripts import load_script, make_options, run_script
 
@@ -111,7 +111,7 @@ def run(args: list[str]) -> None:
         return parse_options(options_class, prog=prog, args=["--help"])
     defaults = make_options(item, options.scale, options.out or Path("papers") / options.scale)
     every = [parse_options(options_class, prog=prog, args=rest, default=default) for default in defaults]
-    with show_progress() as line:
+    with show_progress(quiet=options.json) as line:
         output = TerminalOutput(line)
         findings = run_script(item, every, output)
     if options.json:
@@ -176,7 +176,7 @@ def print_findings(item: Item, findings: Findings, scale: str) -> None:
 
 
 def docs(args: list[str]) -> None:
-    """write docs/papers.md and the papers' READMEs"""
+    """Write docs/papers.md and the papers' READMEs."""
     options = parse_options(Docs, prog="unweave paper docs", args=args)
     from unweave.papers.readme import update_readme, write_index
     from unweave.papers.registry import PAPERS

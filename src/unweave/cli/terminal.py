@@ -45,7 +45,9 @@ def print_table(
         widths = _fit_widths(columns, rows, short_names=short_names)
     if widths is None:
         return _print_paragraphs(columns, rows, title)
-    table = Table(title=title or None, title_justify="left")
+    if title:
+        STDOUT.print(title, style="italic", highlight=False, markup=False, soft_wrap=True)
+    table = Table()
     for i, (column, width) in enumerate(zip(columns, widths, strict=True)):
         align: Any = "right" if numbers and i else "left"
         table.add_column(column, justify=align, overflow="fold", no_wrap=short_names and not i, width=width)

@@ -31,5 +31,6 @@ def draw_correlations(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Fa
     r = np.abs(correlations(truth[:, rows], codes))  # (k, d)
     figure, (axis,) = make_panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
     draw_matrix(axis, r, [factors[j].name for j in rows])
-    axis.set_title("|correlation|")
+    axis.set_ylabel("factor")
+    axis.set_title("absolute correlation")
     return figure

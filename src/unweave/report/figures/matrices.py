@@ -22,6 +22,7 @@ def draw_matrices(explanation: Explanation) -> Figure:
     longest = max(len(name) for name in explanation.names)
     figure, axes = make_panels(2, width=1.6 + 0.09 * longest + 0.55 * max(3, d), height=1.3 + 0.5 * max(2, k))
     draw_matrix(axes[0], explanation.information, explanation.names)
+    axes[0].set_ylabel("factor")
     axes[0].set_title("mutual information / entropy of the factor")
     draw_matrix(axes[1], explanation.importance, explanation.names)
     axes[1].set_title("importance for predicting the factor")

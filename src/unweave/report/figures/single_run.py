@@ -17,7 +17,8 @@ IMAGE_DIMENSIONS = (2, 3)  # axes of an observation that can be shown as an imag
 
 def draw_run(run: FinishedRun) -> list[tuple[str, Figure]]:
     """Return captions and figures."""
-    figures = [("Traversals: each row changes one code and keeps the others fixed.", draw_run_traversals(run))]
+    caption = "Traversals: each row changes one code and keeps the others fixed. The first image is the starting point."
+    figures = [(caption, draw_run_traversals(run))]
     caption = "The codes. If a factor's color changes along one axis only, one code represents it."
     figures.append((caption if run.factors else "The codes.", draw_embedding(run.codes, run.truth, run.factors)))
     correlations = draw_correlations(run.codes, run.truth, run.factors)

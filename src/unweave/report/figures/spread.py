@@ -14,6 +14,7 @@ from unweave.report.figures.style import BLUE, GRAY, INK, add_legend, count_colu
 MAX_COLUMNS = 4  # panels in a row
 MIN_LOG_RATIO = 8  # of the largest to the smallest value of a parameter, from which its axis is logarithmic
 MAX_LABEL_LENGTH = 46  # characters
+MAX_TICKS = 8  # values of a parameter that are written below a logarithmic axis
 JITTER = 0.16  # largest vertical offset of a dot, in rows
 MIN_RANK_RUNS = 3  # runs with both scores, for a rank correlation
 
@@ -67,6 +68,10 @@ def draw_by_value(runs: pd.DataFrame, scores: Sequence[str], parameter: str) -> 
             axis.fill_between(table.index, table["min"], table["max"], color=line.get_color(), alpha=0.15, linewidth=0)
         if values.min() > 0 and values.max() / values.min() >= MIN_LOG_RATIO:
             axis.set_xscale("log")
+            ticks = sorted(values.unique())
+            if len(ticks) <= MAX_TICKS:  # the values themselves instead of powers of ten
+                axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+                axis.minorticks_off()
         axis.set_title(name)
         axis.set_xlabel(parameter)
     if runs["method"].nunique() > 1:
