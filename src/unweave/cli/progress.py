@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
-from unweave.cli.terminal import STDERR, _shown
+from unweave.cli.terminal import STDERR
 
 if TYPE_CHECKING:
     from unweave.training.callbacks import Callback, Progress
@@ -144,7 +144,7 @@ class ProgressLine:
 
     def training(self, progress: Progress) -> None:
         """Show how far the training is that the latest message announced: a callback of `fit` and `execute`."""
-        title = self.latest.partition(";")[0]
+        title = self.latest.partition(";")[0].removesuffix(": training")
         self.display.show(progress.text(title), progress.step / progress.steps)
 
 
@@ -154,11 +154,9 @@ def show_progress(*, quiet: bool = False) -> Iterator[ProgressLine]:
     display: Display = NoDisplay()
     if not quiet:
         display = TerminalDisplay(STDERR) if STDERR.is_terminal else LogDisplay(STDERR)
-    token = _shown.set(display.show)
     try:
         yield ProgressLine(display)
     finally:
-        _shown.reset(token)
         display.close()
 
 

@@ -6,9 +6,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -16,7 +14,7 @@ from rich.table import Table
 
 PIPE_WIDTH = 200  # columns of a table that is written to a file or a pipe
 MAX_NUMBER_LENGTH = 24  # characters of a cell that holds a number and its interval; longer cells are text
-USER_ERROR, INTERRUPTED = 2, 130  # exit codes
+USER_ERROR = 2  # exit code
 STDOUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 STDERR = Console(stderr=True)
 
@@ -100,13 +98,3 @@ def exit_for_error(error: Exception) -> NoReturn:
 def join_lines(text: object) -> str:
     """Return the text without line breaks."""
     return " ".join(str(text).split())
-
-
-_shown: ContextVar[Any] = ContextVar("shown", default=None)
-
-
-@contextmanager
-def bar(title: str) -> Iterator[Callable[[Any], None]]:
-    """For modules that have not moved to callbacks."""
-    show = _shown.get() or (lambda text, fraction: None)
-    yield lambda p: show(p.text(title), p.step / p.steps)
