@@ -178,7 +178,7 @@ def print_findings(item: Item, findings: Findings, scale: str) -> None:
 def docs(args: list[str]) -> None:
     """Write docs/papers.md and the papers' READMEs."""
     options = parse_options(Docs, prog="unweave paper docs", args=args)
-    from unweave.papers.readme import update_readme, write_index
+    from unweave.papers.readme import make_index, update_readme
     from unweave.papers.registry import PAPERS
     from unweave.utils.storage import write_atomic
 
@@ -190,7 +190,7 @@ def docs(args: list[str]) -> None:
         raise InputError(f"{absent[0]} does not exist: run this in a checkout of the repository, or pass --papers")
     for name, path in readmes.items():
         write_atomic(path, update_readme(name, path.read_text(encoding="utf-8"), options.papers))
-    write_atomic(options.page, write_index(options.papers))
+    write_atomic(options.page, make_index(options.papers))
     print_text(f"Wrote {options.page} and {len(readmes)} READMEs below {options.papers}.")
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from unweave.papers.output import TextTable
 from unweave.papers.registry import PAPERS, Item, items
-from unweave.papers.scripts import describe_status, read_findings, read_tables
+from unweave.papers.scripts import NOTHING_TO_RUN, describe_status, read_findings, read_tables
+from unweave.papers.verdicts import join_claims
 from unweave.utils.errors import InputError
 
 LINE_LENGTH = 100
@@ -17,9 +18,9 @@ BLOCK = re.compile(r"<!-- generated: (\S+) -->\n.*?<!-- end -->\n", re.DOTALL)
 
 INDEX = """# The papers
 
-Status of every table and figure of the five papers. This page is written by `unweave paper docs` from
-the results under `src/unweave/papers`. Each paper's folder has a README with the claim, our tables
-beside the paper's, the figures, the commands and the limitations.
+Status of every table and figure of the five papers. This page is written by `unweave paper docs`
+from the results under `src/unweave/papers`. Each paper's folder has a README with the claim, our
+tables beside the paper's, the figures, the commands and the limitations.
 
 - **reproduced**: every claim of the paper about it holds in our runs. A lead of one method over
   another counts where Welch's one-sided test over runs has p < 0.05, not corrected for the number
@@ -28,29 +29,36 @@ beside the paper's, the figures, the commands and the limitations.
 - **mean only**: the means agree with a claim, but p > 0.05.
 - **not reproduced**: no claim holds.
 - **drawn**: a figure that makes no claim we could test.
-- **not run**; **nothing to run**: a drawing of the idea, or a table of settings that are our defaults.
+- **not run**; **nothing to run**: a drawing of the idea, or settings that are our defaults.
+- **run**: an experiment of ours that has no table or figure in the paper.
 
-Seeds and steps are in brackets. Experiments without a number are ours. Run one with
-`unweave paper run NAME`.
-"""
+`unweave paper list` adds seeds and steps. Run one with `unweave paper run PAPER/NAME`."""
 
 
-def write_index(out: Path) -> str:
+def make_index(out: Path) -> str:
     """Return docs/papers.md: the status of every item, with links to the READMEs."""
     parts = [INDEX]
     for paper, title in PAPERS.items():
         folder = paper.replace("-", "_")
         parts.append(f"\n## {title}\n\n[README](../src/unweave/papers/{folder}/README.md)\n")
-        parts.append(format_table(status_table(paper, out)))
-    return "\n".join(parts)
+        parts.append(format_table(status_table(paper, out)).rstrip())
+    return "\n".join(parts) + "\n"
 
 
 def status_table(paper: str, out: Path) -> TextTable:
-    """Return the status of every item of a paper; rows of the same status that follow each other are joined."""
-    rows: list[list[str]] = []
-    for item in _items_of(paper):
-        rows.append([item.part, item.title, describe_status(item, out)])
+    """Return the status of every item of a paper, without numbers."""
+    rows = [[item.part, item.title, brief_status(item, out)] for item in items().values() if item.paper == paper]
     return TextTable("", ("name", "shows", "status"), rows)
+
+
+def brief_status(item: Item, out: Path) -> str:
+    """Return the status without counts of claims, seeds and steps."""
+    if not item.script:
+        return NOTHING_TO_RUN
+    verdict, _, missing = read_findings(item, out).verdict().partition("; ")
+    if item.own and verdict != "not run":
+        return "run"
+    return verdict.partition(":")[0] + (f"; {missing}" if missing else "")
 
 
 def update_readme(paper: str, text: str, out: Path) -> str:
@@ -74,18 +82,16 @@ def describe_item(name: str, out: Path) -> str:
         raise InputError(f"a README has a generated block for {name}, which is no table or figure")
     item = items()[name]
     findings = read_findings(item, out)
-    lines = [f"Status: **{describe_status(item, out)}**. Command: `unweave paper run {name}`."]
+    bullets = [f"status: **{describe_status(item, out)}**", f"command: `unweave paper run {name}`"]
     if item.data:
-        lines[0] += f" Data: {item.data}."
-    lines = wrap(lines[0])
-    bullets = [claim.describe() for claim in findings.claims]
+        bullets.append(f"substitute data: {item.data}")
+    bullets += [claim.describe() for claim in join_claims(findings.claims)]
     bullets += [f"note: {note}" for note in findings.notes]
     if findings.missing:
         bullets.append(f"not run: {', '.join(findings.missing)}")
     if findings.distance():
         bullets.append(f"distance from the paper's numbers: {findings.distance()}")
-    if bullets:
-        lines += ["", *(line for bullet in bullets for line in wrap(bullet, "- "))]
+    lines = [line for bullet in bullets for line in wrap(bullet, "- ")]
     tables = [format_table(table) for table in read_tables(item, out)]
     return "\n".join([*lines, *(f"\n{table.rstrip()}" for table in tables)]) + "\n"
 
@@ -97,6 +103,8 @@ def format_table(table: TextTable) -> str:
     keys = list(range(table.key_columns))
     groups: list[list[int]] = [[]]
     for column in range(table.key_columns, len(widths)):
+        if all(row[column] in ("", "-") for row in rows):
+            continue
         if groups[-1] and 1 + sum(widths[i] for i in [*keys, *groups[-1], column]) > LINE_LENGTH:
             groups.append([])
         groups[-1].append(column)
@@ -116,7 +124,3 @@ def wrap(text: str, bullet: str = "") -> list[str]:
 
 def _row(cells: Sequence[str], chosen: Iterable[int]) -> str:
     return "| " + " | ".join(cells[i] for i in chosen) + " |"
-
-
-def _items_of(paper: str) -> list[Item]:
-    return [item for item in items().values() if item.paper == paper]

@@ -40,6 +40,8 @@ class Claim(NamedTuple):
     holds: bool | None
     own: bool = False
     """Whether the claim is ours: then it has no part in the verdict on the paper."""
+    subject: str = ""
+    """The part of the text in which claims of the same kind differ, e.g. the name of a method."""
 
     def describe(self) -> str:
         """Return the claim and its state in a line."""
@@ -81,6 +83,19 @@ class Findings(NamedTuple):
         close = int((differences <= TOLERANCE).sum())
         median = f"median difference {np.median(differences):.2f}"
         return f"{close} of {len(differences)} numbers within {TOLERANCE}; {median}"
+
+
+def join_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """Return claims with the same state whose texts differ only in their subjects as one claim."""
+    groups: dict[tuple[str, bool | None, bool], list[str]] = {}
+    for claim in claims:
+        pattern = claim.text.replace(claim.subject, "{}", 1) if claim.subject else claim.text
+        groups.setdefault((pattern, claim.holds, claim.own), []).append(claim.subject)
+    joined = []
+    for (pattern, holds, own), subjects in groups.items():
+        separator = "; " if any("," in subject for subject in subjects) else ", "
+        joined.append(Claim(pattern.replace("{}", separator.join(subjects), 1), holds, own))
+    return joined
 
 
 def _summarize(claims: Sequence[bool | None]) -> str:

@@ -193,13 +193,28 @@ def tables(options: Options) -> list[TextTable]:
     wide = rows.pivot_table(index="manifold", columns="method", values="mcc", aggfunc="mean", sort=False)
     wide = wide[[name for name in (*SPECTRAL, *NETWORKS, *WITH_ICA) if name in wide]]
     lines = [
-        [str(name), *("-" if np.isnan(value) else f"{value:.3f}" for value in row)]
+        [short_name(str(name)), *("-" if np.isnan(value) else f"{value:.3f}" for value in row)]
         for name, row in zip(wide.index, wide.to_numpy(), strict=True)
     ]
     lines.append(["median", *(f"{value:.3f}" for value in wide.median())])
     seeds = rows["seed"].nunique()
-    title = f"MCC, {f'mean of {seeds} seeds' if seeds > 1 else '1 seed'}; - : the method failed"
-    return [TextTable(title, ["manifold", *map(str, wide.columns)], lines)]
+    title = f"MCC, {f'mean of {seeds} seeds' if seeds > 1 else '1 seed'}; -: the method failed"
+    return [TextTable(title, ["manifold", *(SHORT_NAMES[str(name)] for name in wide.columns)], lines)]
+
+
+SHORT_NAMES = {
+    "hessian-ica": "HLLE+ICA", "tangent-ica": "LTSA+ICA", "laplacian-ica": "LEM+ICA", "linear-ica": "ICA", "pca": "PCA",
+    "hessian-autoencoder": "HLLE-AE", "autoencoder": "AE", "irmae": "IRMAE", "vae": "VAE", "beta-vae": "beta-VAE",
+    "autoencoder-128": "AE-128", "irmae-128": "IRMAE-128", "beta-vae-128": "beta-VAE-128",
+}  # fmt: skip
+
+
+def short_name(manifold: str) -> str:
+    """Return a manifold's name for a narrow column, e.g. "dSprites: x, y"."""
+    for prefix, short in {"slice of dsprites": "dSprites", "slice of shapes3d": "3DShapes"}.items():
+        if manifold.startswith(prefix):
+            return f"{short}: {manifold.rpartition('(')[2].rstrip(')')}"
+    return manifold.replace("continuous-sprites (", "sprites: ").rstrip(")")
 
 
 def draw(first: FirstRuns, options: Options, output: Output) -> None:

@@ -122,17 +122,26 @@ def tables(options: Options) -> list[TextTable]:
         return []
     rows = pd.read_csv(path)
     rank = correlate(rows)
-    lines = [[str(name), *(f"{v:.2f}" for v in row)] for name, row in zip(rank.index, rank.to_numpy(), strict=True)]
-    title = f"{options.data}: Spearman correlation over {len(rows)} FactorVAE runs"
+    translation = [str(name) for name in rank if str(name).startswith("translation")]
+    by_labels = [str(name) for name in rank if str(name) not in translation]
+    lines = [[name, *(f"{float(rank[column][name]):.2f}" for column in by_labels)] for name in translation]
     with_dci = []
-    for name in (str(name) for name in rank if str(name).startswith("translation")):
+    for name in translation:
         value, low, high = correlate_with_dci(rows, name)
         with_dci.append([name, f"{value:.2f}", f"{low:.2f} to {high:.2f}"])
-    columns = ("score", "correlation with DCI", "95 % interval")
     return [
-        TextTable(title, ["", *map(str, rank.columns)], lines),
-        TextTable(f"{options.data}: agreement with DCI; intervals by resampled runs", columns, with_dci),
+        TextTable(figure_title(rows, options), ["score without labels", *by_labels], lines),
+        TextTable(
+            f"{options.data}: agreement with DCI; intervals by resampled runs",
+            ("score without labels", "correlation with DCI", "95 % interval"),
+            with_dci,
+        ),
     ]
+
+
+def figure_title(rows: pd.DataFrame, options: Options) -> str:
+    """Return the title of figure and table."""
+    return f"{options.data}: Spearman correlation over {len(rows)} FactorVAE runs"
 
 
 def correlate(rows: pd.DataFrame) -> pd.DataFrame:
@@ -175,9 +184,8 @@ def main(options: Options, output: Output = SILENT) -> None:
     recipes = [run.recipe() for run in done]
     heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in recipes]
     rows = pd.DataFrame([head | each for head, each in zip(heads, scores, strict=True)])
-    rank = correlate(merge_rows(rows, place.scores, KEYS))
-    all_tables = tables(options)
-    place.save(draw_figure_3(rank, all_tables[0].title), "figure-3.png")
-    for table in all_tables:
+    rows = merge_rows(rows, place.scores, KEYS)
+    place.save(draw_figure_3(correlate(rows), figure_title(rows, options)), "figure-3.png")
+    for table in tables(options):
         output.table(table)
     output.text(f"Scores are in {place.results}, the figure in {place.figures}.")

@@ -11,10 +11,6 @@ from unweave.papers.swap_contrast.settings import OURS, PAPER, PAPER_BY_ANGLE, P
 from unweave.papers.verdicts import Claim, Findings, Number, compare_means
 
 TEST_ANGLES = [-75.0, -65.0, 65.0, 75.0]
-COLUMNS = (
-    "method", "angle", "runs", "average (paper)", "worst group (paper)", "worst with class", "probe (chance)",
-    "explained",
-)  # fmt: skip
 
 
 def paper_accuracy(data: str, method: str, angle: float) -> tuple[float, float] | None:
@@ -24,21 +20,39 @@ def paper_accuracy(data: str, method: str, angle: float) -> tuple[float, float] 
     return PAPER_BY_ANGLE.get(method, {}).get(angle)
 
 
-def make_table(rows: pd.DataFrame, data: str, title: str) -> TextTable:
-    """Return the table: ours with 95 % intervals, the paper's numbers in brackets."""
+def make_tables(rows: pd.DataFrame, data: str, title: str) -> list[TextTable]:
+    """Return the tables of a dataset: ours with 95 % intervals, the paper's numbers in brackets."""
+    overall = rows[rows["angle"].isna()]
+    accuracies = {"average": "average (paper)", "worst": "worst group (paper)"}
+    by_angle = rows["angle"].notna().any()
+    columns = ["method", "runs", *(() if by_angle else accuracies.values()), "worst with class", "probe (chance)"]
     lines = []
-    for head, group in rows.groupby(["method", "angle"], sort=False, dropna=False):
-        name, angle = str(head[0]), float(str(head[1]))
-        paper = paper_accuracy(data, name, angle)
-        cells = [
-            plus_minus(group[column]) + (f" ({paper[i]:.3f})" if paper else "")
-            for i, column in enumerate(("average", "worst"))
-        ]
-        probe = f"{group['probe'].mean():.3f} ({group['chance'].mean():.3f})" if np.isnan(angle) else ""
-        explained = group["explained"].mean() if "explained" in group else np.nan  # NaN: no decoder, or one angle
+    for name, group in overall.groupby("method", sort=False):
+        cells = [] if by_angle else [_cell(group, column, data, str(name), np.nan) for column in accuracies]
+        probe = f"{group['probe'].mean():.3f} ({group['chance'].mean():.3f})"
+        explained = group["explained"].mean() if "explained" in group else np.nan  # NaN: no decoder
         cells += [plus_minus(group["worst of class"]), probe, "" if np.isnan(explained) else f"{explained:.2f}"]
-        lines.append([name, "all" if np.isnan(angle) else f"{angle:+g}", f"{len(group)}", *cells])
-    return TextTable(title, COLUMNS, lines, key_columns=2)
+        lines.append([str(name), f"{len(group)}", *cells])
+    tables = [TextTable(title, [*columns, "explained"], lines)]
+    if by_angle:
+        tables = [make_angle_table(rows, data, f"{name}: {title}", key) for key, name in accuracies.items()] + tables
+    return tables
+
+
+def make_angle_table(rows: pd.DataFrame, data: str, title: str, column: str) -> TextTable:
+    """Return a table with a column for each angle."""
+    angles = sorted(rows["angle"].dropna().unique())
+    lines = []
+    for name, group in rows.groupby("method", sort=False):
+        cells = [_cell(group[group["angle"] == angle], column, data, str(name), angle) for angle in angles]
+        lines.append([str(name), *cells])
+    return TextTable(title, ["method", *(f"{angle:+g}" for angle in angles)], lines)
+
+
+def _cell(rows: pd.DataFrame, column: str, data: str, method: str, angle: float) -> str:
+    paper = paper_accuracy(data, method, angle)
+    theirs = f" ({paper[0 if column == 'average' else 1]:.3f})" if paper else ""
+    return plus_minus(rows[column]) + theirs
 
 
 def compare_methods(worst: pd.DataFrame, one: str, other: str, text: str, *, candidates: int = 1) -> tuple[Claim, ...]:
@@ -100,7 +114,7 @@ def list_claims(rows: pd.DataFrame, where: str, in_paper: set[str], *, schemes: 
     claims: tuple[Claim, ...] = ()
     for name in rivals:
         for claim in compare_methods(worst, OURS, name, f"ours is ahead of {name} in the worst group{where}"):
-            claims += (claim._replace(own=name not in in_paper),)
+            claims += (claim._replace(own=name not in in_paper, subject=name),)
     if schemes:
         return claims
     text = f"Eq. 10 as printed, chosen of {SCHEMES} schemes by these runs, is ahead of CNN in the worst group{where}"

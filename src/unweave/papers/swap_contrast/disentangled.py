@@ -167,7 +167,9 @@ def findings(options: Options, part: str) -> Findings:
         in_paper = [name for name in PAPER[options.data] if not name.startswith(f"{OURS}, ")]
         rivals = [name for name in in_paper if name != OURS]
         claims = tuple(
-            claim for name in rivals for claim in compare_means(f"ours has a better MIG than {name}", mig, OURS, [name])
+            claim._replace(subject=name)
+            for name in rivals
+            for claim in compare_means(f"ours has a better MIG than {name}", mig, OURS, [name])
         )
     missing = tuple(name for name in in_paper if name not in mig)
     effort = describe_effort(rows, ["name"], options.steps or STEPS[options.scale])

@@ -40,7 +40,7 @@ from unweave.methods.neural import Neural
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
-from unweave.papers.swap_contrast.claims import judge_table, make_table
+from unweave.papers.swap_contrast.claims import judge_table, make_tables
 from unweave.papers.swap_contrast.settings import ABLATIONS, OURS, PRINTED, SEARCHED, TUNED
 from unweave.papers.verdicts import Findings, describe_effort, folder_name, merge_rows, select_methods
 from unweave.utils.errors import InputError
@@ -209,7 +209,7 @@ def tables(options: Options) -> list[TextTable]:
     if not path.is_file():
         return []
     title = f"{replace(make_data(options), part='test').title()}; {options.steps or usual_steps(options):,} steps"
-    return [make_table(pd.read_csv(path), options.data, f"{title}; mean and 95 % interval")]
+    return make_tables(pd.read_csv(path), options.data, f"{title}; mean and 95 % interval")
 
 
 def findings(options: Options, part: str) -> Findings:
