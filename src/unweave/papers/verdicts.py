@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -89,7 +90,8 @@ def join_claims(claims: Iterable[Claim]) -> list[Claim]:
     """Return claims with the same state whose texts differ only in their subjects as one claim."""
     groups: dict[tuple[str, bool | None, bool], list[str]] = {}
     for claim in claims:
-        pattern = claim.text.replace(claim.subject, "{}", 1) if claim.subject else claim.text
+        word = rf"(?<!\w){re.escape(claim.subject)}(?!\w)"
+        pattern = re.sub(word, "{}", claim.text, count=1) if claim.subject else claim.text
         groups.setdefault((pattern, claim.holds, claim.own), []).append(claim.subject)
     joined = []
     for (pattern, holds, own), subjects in groups.items():
