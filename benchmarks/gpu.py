@@ -52,7 +52,8 @@ from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordi
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import CHUNK, initialize_network, train
 from unweave.training.pack import LaneGroup
-from unweave.training.strategies import StepRunner, choose_runner, matmul_precision
+from unweave.training.runner import StepRunner
+from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
 
 WIDE = ("BetaVAE, conv", "GIN, artificial")
@@ -167,7 +168,7 @@ def ready(pack: list[Any], data: FactorData) -> list[Any]:
 def eager(method: Any, data: FactorData) -> Callable[[int], None]:
     """The loop that anybody would write for this loss, on one model."""
     (net,) = ready([method], data)
-    part = LaneGroup([method], [net], data, stacked=False)
+    group = LaneGroup([method], [net], data, stacked=False)
     groups = {prefix: [p for k, p in net.named_parameters() if k.startswith(prefix)] for prefix in method.optimizers()}
     taken = {id(p) for prefix, ps in groups.items() if prefix for p in ps}
     groups[""] = [p for p in groups.get("", []) if id(p) not in taken]
@@ -177,7 +178,7 @@ def eager(method: Any, data: FactorData) -> Callable[[int], None]:
 
     def run(steps: int) -> None:
         for _ in range(steps):
-            batch = part.batch(part.draw(1), 0) | {"progress": torch.zeros((), device=part.device)}
+            batch = group.batch(group.sample_chunk(1), 0) | {"progress": torch.zeros((), device=group.device)}
             loss = method.loss(net, batch)["loss"]
             optimizer.zero_grad()
             loss.backward()
@@ -195,7 +196,7 @@ def tricks(options: Options) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             if last:
                 stack.enter_context(torch._inductor.config.patch(force_layout_optimization=True))
-                stack.enter_context(mock.patch("unweave.training.pack._arranged", channels_last))
+                stack.enter_context(mock.patch("unweave.training.pack._copy_parameter", channels_last))
             yield
     finally:
         torch.backends.cudnn.benchmark = measures
@@ -207,7 +208,7 @@ def channels_last(p: Tensor) -> Tensor:
 
 
 def packed(pack: list[Any], data: FactorData, how: str) -> StepRunner:
-    """The trainer's own engine."""
+    """The trainer's own runner."""
     strategy, compiling = HOW[how]
     nets = ready(pack, data)
     return choose_runner(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
@@ -272,14 +273,14 @@ def measured(
         with matmul_precision(pack[0]):
             with the_device(alone=False):
                 begun = time.perf_counter()
-                engine = packed(pack, data, how)
-                engine.run(2)
+                runner = packed(pack, data, how)
+                runner.run(2)
                 if on_gpu:
                     torch.cuda.synchronize()  # others may measure from now on, and none may end with work under way
                 started = time.perf_counter() - begun
             if options.warm:
                 return {"seconds to start": round(started, 1)}
-            speed = len(pack) * rate(engine.run, options)
+            speed = len(pack) * rate(runner.run, options)
             memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
             eagerly = base()
     except Exception as error:

@@ -163,7 +163,7 @@ def pythae(method: BetaVAE, x: Tensor) -> Run | None:
 
 
 def ours(pack: list[Any], data: FactorData, compiling: str = "always", strategy: str = "auto") -> Run:
-    """The trainer's own engine."""
+    """The trainer's own runner."""
     for method in pack:
         method.validate_settings(data)
     device = pack[0].resolve_device()
@@ -172,11 +172,11 @@ def ours(pack: list[Any], data: FactorData, compiling: str = "always", strategy:
         method.prepare(data)
     nets = [initialize_network(method).to(device) for method in pack]
     with matmul_precision(pack[0]):
-        engine = choose_runner(pack, nets, data, window=1_000_000, compiling=compiling, strategy=strategy)
+        runner = choose_runner(pack, nets, data, window=1_000_000, compiling=compiling, strategy=strategy)
 
     def run(steps: int) -> None:
         with matmul_precision(pack[0]):
-            engine.run(steps)
+            runner.run(steps)
 
     return run
 

@@ -22,8 +22,9 @@ SMALL = {
 
 def small_method(name: str, **settings: Any) -> Any:
     """Return the method of this name with two codes, few steps and a small network."""
-    fields = METHODS[name].__dataclass_fields__
-    return METHODS[name](**{k: v for k, v in SMALL.items() if k in fields} | settings)
+    cls: Any = METHODS[name]
+    fields = cls.__dataclass_fields__
+    return cls(**{k: v for k, v in SMALL.items() if k in fields} | settings)
 
 
 # Training ------------------------------------------------------------------------------------------------------------

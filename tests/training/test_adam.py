@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.helpers import small_method, train_all
 from unweave import InputError
-from unweave.training.adam import Adam, adam, assign_optimizers, clip_gradients
+from unweave.training.adam import Adam, adam_step, assign_optimizers, clip_gradients
 from unweave.training.loop import initialize_network
 
 
@@ -21,8 +21,8 @@ def test_adam_equals_the_one_of_torch_for_every_prefix():
     )
     ours = {k: p.detach().clone() for k, p in net.named_parameters()}
     m, v = ({k: torch.zeros_like(p) for k, p in ours.items()} for _ in range(2))
-    rates = {"": Adam(1e-2), "critic.": Adam(torch.tensor(1e-3), (0.5, 0.9))}
-    owner = assign_optimizers(ours, rates)
+    optimizers = {"": Adam(1e-2), "critic.": Adam(torch.tensor(1e-3), (0.5, 0.9))}
+    owner = assign_optimizers(ours, optimizers)
     assert set(owner.values()) == {"", "critic."}
     for t in range(1, 6):
         x = torch.randn(4, 3)
@@ -30,7 +30,7 @@ def test_adam_equals_the_one_of_torch_for_every_prefix():
         net["critic"](net["body"](x)).square().sum().backward()
         grads = {k: p.grad.clone() for k, p in net.named_parameters()}
         theirs.step()
-        adam(ours, grads, m, v, torch.tensor(float(t)), rates, owner)
+        adam_step(ours, grads, m, v, torch.tensor(float(t)), optimizers, owner)
         for k, p in net.named_parameters():
             torch.testing.assert_close(ours[k], p.detach(), atol=1e-7, rtol=1e-5)
 
@@ -38,21 +38,21 @@ def test_adam_equals_the_one_of_torch_for_every_prefix():
 def test_a_stack_has_a_learning_rate_for_every_lane():
     p = {"w": torch.zeros(2, 3, 3)}
     m, v = {"w": torch.zeros(2, 3, 3)}, {"w": torch.zeros(2, 3, 3)}
-    rates = {"": Adam(torch.tensor([0.1, 0.5]))}
-    adam(p, {"w": torch.ones(2, 3, 3)}, m, v, torch.tensor(1.0), rates, {"w": ""})
+    optimizers = {"": Adam(torch.tensor([0.1, 0.5]))}
+    adam_step(p, {"w": torch.ones(2, 3, 3)}, m, v, torch.tensor(1.0), optimizers, {"w": ""})
     torch.testing.assert_close(p["w"][:, 0, 0], torch.tensor([-0.1, -0.5]))  # the first step has the size of lr
 
 
 def test_clipping_is_by_the_norm_of_all_weights_of_a_lane():
     grads = {"a": torch.tensor([[3.0], [0.3]]), "b": torch.tensor([[4.0], [0.4]])}
-    short = clip_gradients(grads, 1.0, lead=1)
+    short = clip_gradients(grads, 1.0, lane_axes=1)
     torch.testing.assert_close(torch.cat([short["a"], short["b"]], 1), torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
-    alone = clip_gradients({k: g[0] for k, g in grads.items()}, 1.0, lead=0)
+    alone = clip_gradients({k: g[0] for k, g in grads.items()}, 1.0, lane_axes=0)
     torch.testing.assert_close(alone["b"], torch.tensor([0.8]))
 
 
 def test_optimizer_prefixes_without_parameters_are_named():
-    with pytest.raises(InputError, match=r"no rate for the parameter 'b\.w'"):
+    with pytest.raises(InputError, match=r"none fits the parameter 'b\.w'"):
         assign_optimizers(["a.w", "b.w"], ["a."])
     with pytest.raises(InputError, match=r"no parameter begins with 'c\.'"):
         assign_optimizers(["a.w"], ["", "c."])

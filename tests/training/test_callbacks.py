@@ -54,7 +54,8 @@ def test_an_exception_in_a_callback_leaves_a_checkpoint_to_resume_from(tmp_path,
         if progress.step == 600:
             raise error
 
-    path, whole, stopped = tmp_path / "run.checkpoint", *(small_method("beta-vae", steps=700) for _ in range(2))
+    path = tmp_path / "run.checkpoint"
+    whole, stopped = (small_method("beta-vae", steps=700) for _ in range(2))
     fit_pack([whole], DATA)
     with pytest.raises(error):
         fit_pack([stopped], DATA, checkpoint=path, callback=stop)

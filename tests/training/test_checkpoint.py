@@ -56,7 +56,7 @@ def test_a_slow_pack_is_saved_after_some_seconds(tmp_path, monkeypatch):
     with pytest.raises(StopTraining):
         train(validate([small_method("beta-vae", steps=300)]), DATA, checkpoint=file, callback=stop_at(200))
     assert not file.exists(), "five hundred steps are not over"
-    monkeypatch.setattr("unweave.training.checkpoint.LONG", 0.0)
+    monkeypatch.setattr("unweave.training.checkpoint.MAX_SECONDS_BETWEEN_SAVES", 0.0)
     with pytest.raises(StopTraining):
         train(validate([small_method("beta-vae", steps=300)]), DATA, checkpoint=file, callback=stop_at(200))
     seen = []
@@ -74,7 +74,7 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_ignored(tmp_path):
     blob = file.read_bytes()
     for damaged in (blob[: len(blob) // 2], b"", b"\xff" * 100):
         file.write_bytes(damaged)
-        with pytest.warns(UserWarning, match="starting anew"):
+        with pytest.warns(UserWarning, match="training starts from the beginning"):
             (method,) = train_all([small_method("beta-vae", steps=300)], checkpoint=file)
         assert torch.equal(flat_weights(method), flat_weights(fresh))
 
@@ -84,8 +84,8 @@ def test_a_checkpoint_records_the_strategy(tmp_path):
     train_all([small_method("beta-vae", steps=100)], checkpoint=file)
     with safe_open(file, "pt") as kept:
         assert kept.metadata()["how"] == "loop"
-    assert Checkpoint(file, "another run").how() == ""
-    with pytest.warns(UserWarning, match="trained another way: starting anew"):
+    assert Checkpoint(file, "another run").previous_strategy() == ""
+    with pytest.warns(UserWarning, match="another strategy: training starts from the beginning"):
         train_all([small_method("beta-vae", steps=100)], checkpoint=file, strategy="stack", compiling="never")
 
 
@@ -98,9 +98,9 @@ def test_a_checkpoint_of_other_data_is_ignored(tmp_path):
 
 
 def test_saving_takes_a_small_share_of_the_time(tmp_path):
-    keeper = Checkpoint(tmp_path / "c", "about")
-    keeper.cost = 3600.0
-    keeper.keep([], 10_000, 1, last=False)
+    saver = Checkpoint(tmp_path / "c", "about")
+    saver.save_seconds = 3600.0
+    saver.save_if_due([], 10_000, 1, last=False)
     assert not (tmp_path / "c").exists()
-    keeper.keep([], 10_000, 1, last=True)
+    saver.save_if_due([], 10_000, 1, last=True)
     assert (tmp_path / "c").exists()

@@ -37,12 +37,12 @@ def test_short_runs_are_not_compiled_and_long_ones_are(monkeypatch):
     net = [initialize_network(pack[0])]
     monkeypatch.setattr(step, "BACKEND", "eager")
     short = choose_runner(pack, net, DATA, window=1, compiling="auto", strategy="auto")
-    assert short.name == "loop"
+    assert short.strategy == "loop"
     long = validate([small_method("beta-vae", steps=10**6, seed=i) for i in range(2)])
     runner = choose_runner(
         long, [initialize_network(m) for m in long], DATA, window=1_000, compiling="auto", strategy="auto"
     )
-    assert runner.name == "stack, compiled"
+    assert runner.strategy == "stack, compiled"
 
 
 def test_without_a_compiler_training_continues_with_a_warning(monkeypatch):
@@ -56,14 +56,14 @@ def test_without_a_compiler_training_continues_with_a_warning(monkeypatch):
         runner = choose_runner(
             pack, [initialize_network(pack[0])], DATA, window=1_000, compiling="auto", strategy="auto"
         )
-    assert runner.name == "loop"
+    assert runner.strategy == "loop"
     with pytest.raises(RuntimeError, match="no compiler"):
         choose_runner(pack, [initialize_network(pack[0])], DATA, window=1_000, compiling="always", strategy="auto")
 
 
 @pytest.fixture
 def race(monkeypatch):
-    """Which engine `_on_gpu` makes when steps take these seconds, and which it tried; some fail."""
+    """Which engine `_choose_on_gpu` makes when steps take these seconds, and which it tried; some fail."""
     monkeypatch.setattr(strategies, "_WINNERS", {})
 
     def run(clock, *, steps=10_000, models=4, convolutions=True, compiling="auto", strategy="auto"):
@@ -75,9 +75,9 @@ def race(monkeypatch):
                 raise clock[made]
             return clock[made]
 
-        monkeypatch.setattr(strategies, "_timed", timed)
-        made = strategies._on_gpu(
-            lambda strategy, compiled: (strategy, compiled),
+        monkeypatch.setattr(strategies, "_seconds_per_step", timed)
+        made = strategies._choose_on_gpu(
+            lambda candidate: candidate,
             ("key", "", "", models),
             steps,
             convolutions,
@@ -98,7 +98,7 @@ def test_a_long_run_takes_the_fastest_strategy_and_remembers_it(race):
     assert race(clock) == (STACKED, [])
 
 
-def test_short_runs_are_not_raced_and_very_short_ones_not_timed(race):
+def test_short_runs_are_not_raced_and_very_short_ones_not_seconds_per_step(race):
     assert race({FORK: 0.001}) == (FORK, [FORK])
     assert race({FORK: 0.001}) == (FORK, [])  # remembered too
     assert race({}, steps=900, models=128) == (FORK, [])

@@ -179,7 +179,7 @@ class InterventionAutoencoder(Autoencoding):
         first = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in first.items()} if still else first
         for _ in range(self.inner_steps):
-            slope = clip_gradients(grad(self.translation)(theta, net.translator, u, v), STEEPEST, lead=0)
+            slope = clip_gradients(grad(self.translation)(theta, net.translator, u, v), STEEPEST, lane_axes=0)
             theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
         if still:  # to first order, the start moves with the end
             theta = {name: p.detach() + (first[name] - first[name].detach()) for name, p in theta.items()}

@@ -1,4 +1,4 @@
-"""Adam and gradient clipping as functions over tensors by name, alike for one model and for a stack of them."""
+"""Adam and gradient clipping as functions of tensors by name, for one model or a stack of models."""
 
 from __future__ import annotations
 
@@ -12,67 +12,79 @@ from unweave.utils.errors import InputError
 
 
 class Adam(NamedTuple):
-    """How a group of parameters learns."""
+    """Settings of the Adam optimizer for a group of parameters; Kingma and Ba (2015)."""
 
     lr: float | Tensor
-    """one number, or one per lane"""
+    """Learning rate: one number, or one per lane."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of the first and the second moment."""
     eps: float = 1e-8
+    """Added to the square root of the second moment."""
     decay_after: float = 1.0
-    """share of the steps after which the rate is a tenth"""
+    """Share of the steps, in [0, 1], after which the learning rate is divided by ten."""
 
     def at_progress(self, progress: Tensor) -> Adam:
-        """With the rate of a moment between 0 and 1."""
+        """Return the settings with the learning rate at a progress in [0, 1]."""
         if self.decay_after >= 1:
             return self
         return self._replace(lr=self.lr * torch.where(progress < self.decay_after, 1.0, 0.1))
 
 
 def assign_optimizers(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:
-    """For every parameter the longest prefix that its name has."""
-    known = sorted(prefixes, key=len, reverse=True)
-    owner = {name: next((prefix for prefix in known if name.startswith(prefix)), None) for name in names}
-    left = [name for name, prefix in owner.items() if prefix is None]
-    idle = [prefix for prefix in known if prefix not in owner.values()]
-    if left or idle:
-        what = f"no rate for the parameter {left[0]!r}" if left else f"no parameter begins with {idle[0]!r}"
-        raise InputError(f"optimizers() with the prefixes {known}: {what}")
-    return {name: str(prefix) for name, prefix in owner.items()}
+    """Return for every parameter the longest prefix of its name.
+
+    Raises:
+        InputError: If a parameter has no prefix, or a prefix no parameter.
+    """
+    longest_first = sorted(prefixes, key=len, reverse=True)
+    owners = {name: next((p for p in longest_first if name.startswith(p)), None) for name in names}
+    missing = [name for name, prefix in owners.items() if prefix is None]
+    unused = [prefix for prefix in longest_first if prefix not in owners.values()]
+    if missing or unused:
+        problem = f"none fits the parameter {missing[0]!r}" if missing else f"no parameter begins with {unused[0]!r}"
+        raise InputError(f"optimizers() has the prefixes {longest_first}: {problem}")
+    return {name: str(prefix) for name, prefix in owners.items()}
 
 
-def adam(
+def adam_step(
     params: dict[str, Tensor],
     grads: dict[str, Tensor],
-    first: dict[str, Tensor],
-    second: dict[str, Tensor],
+    first_moments: dict[str, Tensor],
+    second_moments: dict[str, Tensor],
     t: Tensor,
-    rates: dict[str, Adam],
-    owner: dict[str, str],
+    optimizers: dict[str, Adam],
+    prefix_of: dict[str, str],
 ) -> None:
-    """One step in place; Kingma and Ba (2015), Algorithm 1."""
-    for prefix, (lr, (b1, b2), eps, _) in rates.items():
-        own = [name for name in params if owner[name] == prefix]
-        P, G, M, V = ([tensors[name] for name in own] for tensors in (params, grads, first, second))
-        size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
+    """Update parameters and moments in place; Kingma and Ba (2015), Algorithm 1.
+
+    Args:
+        t: Number of this step, from 1 on.
+        optimizers: Settings by prefix.
+        prefix_of: The prefix of every parameter, from `assign_optimizers`.
+    """
+    for prefix, (lr, (b1, b2), eps, _) in optimizers.items():
+        names = [name for name in params if prefix_of[name] == prefix]
+        P, G, M, V = ([tensors[name] for name in names] for tensors in (params, grads, first_moments, second_moments))
+        step_size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
         torch._foreach_lerp_(M, G, 1 - b1)
         torch._foreach_mul_(V, b2)
         torch._foreach_addcmul_(V, G, G, 1 - b2)
-        below = torch._foreach_sqrt(V)
-        torch._foreach_mul_(below, [_over(scale, p) for p in P])
-        torch._foreach_add_(below, eps)
-        change = torch._foreach_div(M, below)
-        torch._foreach_mul_(change, [_over(size, p) for p in P])
+        denominator = torch._foreach_sqrt(V)
+        torch._foreach_mul_(denominator, [_broadcast(scale, p) for p in P])
+        torch._foreach_add_(denominator, eps)
+        change = torch._foreach_div(M, denominator)
+        torch._foreach_mul_(change, [_broadcast(step_size, p) for p in P])
         torch._foreach_sub_(P, change)
 
 
-def clip_gradients(grads: dict[str, Tensor], most: float, *, lead: int) -> dict[str, Tensor]:
-    """Gradients whose joint norm, for each lane of the first `lead` axes, is at most `most`."""
-    squares = [g.square().reshape(*g.shape[:lead], -1).sum(-1) for g in grads.values()]
+def clip_gradients(grads: dict[str, Tensor], max_norm: float, *, lane_axes: int) -> dict[str, Tensor]:
+    """Scale gradients so that their joint norm is at most `max_norm`, for each lane of the first `lane_axes` axes."""
+    squares = [g.square().reshape(*g.shape[:lane_axes], -1).sum(-1) for g in grads.values()]
     norm = torch.stack(squares).sum(0).sqrt()
-    scale = (most / (norm + 1e-6)).clamp(max=1)
-    return {k: g * _over(scale, g) for k, g in grads.items()}
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1)
+    return {k: g * _broadcast(scale, g) for k, g in grads.items()}
 
 
-def _over(value: Tensor, like: Tensor) -> Tensor:
-    """(lanes?) -> (lanes?, 1, 1, ...), to multiply with a parameter."""
+def _broadcast(value: Tensor, like: Tensor) -> Tensor:
+    """Append axes of size one, (lanes?) -> (lanes?, 1, 1, ...), to multiply with a parameter."""
     return value.reshape(value.shape + (1,) * (like.ndim - value.ndim))

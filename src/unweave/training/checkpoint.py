@@ -1,7 +1,9 @@
-"""Where a training run stands, in one file: weights, moments, generators, history. Killed, it goes on from there."""
+"""Checkpoints: weights, moments, generators and history of a run in one file, from which it resumes bit by bit."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -9,86 +11,90 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialized
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from unweave.training.pack import LaneGroup
-from unweave.utils.storage import atomic_file, recipe_hash
+from unweave.utils.storage import atomic_file, to_jsonable
 
-RATIO = 20  # seconds of training for each second spent on saving
-LONG = 10.0  # seconds after which a pack is saved, however few steps it has made
+TRAINING_PER_SAVING = 20  # seconds of training for each second spent on saving
+MAX_SECONDS_BETWEEN_SAVES = 10.0  # however few steps were taken
 
 
 class Checkpoint:
-    """Keeps the state of a pack in a file that is always whole, or nothing where there is no path."""
+    """A file with the state of a training run, written atomically. Without a path nothing is saved."""
 
-    def __init__(self, path: Path | None, about: Any, note: str = "") -> None:
+    def __init__(self, path: Path | None, identity: Any, note: str = "") -> None:
+        """Describe the file; `identity` is JSON-like, and equal for runs that may resume from each other."""
         self.path, self.note = path, note
-        self.key = recipe_hash(about, 16)
-        self.name = ""  # of the way in which the steps are taken: another one ends a little differently
-        self.at, self.saved, self.cost = 0, time.perf_counter(), 0.0
-        self.begun = self.saved  # less what a run that was killed had taken
+        text = json.dumps(identity, sort_keys=True, default=to_jsonable)
+        self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.strategy = ""  # set by `restore`
+        self.saved_step, self.saved_at, self.save_seconds = 0, time.perf_counter(), 0.0
+        self.started_at = self.saved_at
 
-    def keep(self, parts: Sequence[LaneGroup], step: int, every: int, *, last: bool) -> None:
-        """Save, if that many steps or some seconds have passed, and never so often that it takes a noticeable share."""
+    def save_if_due(self, groups: Sequence[LaneGroup], step: int, every: int, *, last: bool) -> None:
+        """Save if it is the last step, or enough steps or seconds have passed; saving takes a small share of time."""
         now = time.perf_counter()
-        early = (step - self.at < every and now - self.saved < LONG) or now - self.saved < RATIO * self.cost
-        if self.path is None or (early and not last):
+        elapsed = now - self.saved_at
+        is_due = step - self.saved_step >= every or elapsed >= MAX_SECONDS_BETWEEN_SAVES
+        is_cheap = elapsed >= TRAINING_PER_SAVING * self.save_seconds
+        if self.path is None or not (last or (is_due and is_cheap)):
             return
-        tensors = {k: v for i, part in enumerate(parts) for k, v in _flat(part, str(i)).items()}
+        tensors = {name: v for i, group in enumerate(groups) for name, v in _tensors(group, str(i)).items()}
+        metadata = {"key": self.key, "how": self.strategy, "step": str(step), "note": self.note}
+        metadata["seconds"] = f"{now - self.started_at:.3f}"
         with atomic_file(self.path) as file:
-            about = {"key": self.key, "how": self.name, "step": str(step), "note": self.note}
-            file.write(serialized(tensors, metadata=about | {"seconds": f"{now - self.begun:.3f}"}))
-        self.at, self.saved = step, time.perf_counter()
-        self.cost = self.saved - now
+            file.write(serialize(tensors, metadata=metadata))
+        self.saved_step, self.saved_at = step, time.perf_counter()
+        self.save_seconds = self.saved_at - now
 
-    def how(self) -> str:
-        """The way in which this run was trained before; nothing where there is none."""
-        found = _about(self.path) if self.path is not None else {}
-        return found.get("how", "") if found.get("key") == self.key else ""
+    def previous_strategy(self) -> str:
+        """Return the strategy with which this run was trained before it stopped, or ''."""
+        metadata = _read_metadata(self.path) if self.path is not None else {}
+        return metadata.get("how", "") if metadata.get("key") == self.key else ""
 
-    def restore(self, parts: Sequence[LaneGroup], name: str) -> int:
-        """Go back to where the file says, and return that step; 0 where there is none, or it is of another run.
+    def restore(self, groups: Sequence[LaneGroup], strategy: str) -> int:
+        """Load the saved state into the groups and return its step; 0 if there is no file of this run.
 
-        `name` is that of the way in which the steps are taken now.
+        Results depend on the strategy in the last bits, so a file of another strategy is not used.
         """
-        self.name = name
+        self.strategy = strategy
         if self.path is None or not self.path.is_file():
             return 0
+        problem = ""
         try:
             with safe_open(self.path, "pt") as file:
-                found = file.metadata() or {}
-                if (found.get("key"), found.get("how")) != (self.key, name):
-                    warnings.warn(
-                        f"{self.path} is of another run, or was trained another way: starting anew", stacklevel=3
-                    )
-                    return 0
-                kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except (SafetensorError, OSError, ValueError) as error:
-            warnings.warn(f"{self.path} cannot be read ({error}): starting anew", stacklevel=3)
+            metadata, tensors, problem = {}, {}, f"cannot be read ({error})"
+        names = {name for i, group in enumerate(groups) for name in _tensors(group, str(i))}
+        if not problem and (metadata.get("key"), metadata.get("how")) != (self.key, strategy):
+            problem = "belongs to another run or another strategy"
+        elif not problem and names != set(tensors):
+            problem = "was written by another version"
+        if problem:
+            warnings.warn(f"{self.path} {problem}: training starts from the beginning", stacklevel=3)
             return 0
-        expected = {name for i, part in enumerate(parts) for name in _flat(part, str(i))}
-        if expected != set(kept):
-            warnings.warn(f"{self.path} does not hold what this run needs: starting anew", stacklevel=3)
-            return 0
-        for i, part in enumerate(parts):
-            _put(part, str(i), kept)
-        self.at = int(found["step"])
-        self.begun -= float(found.get("seconds", 0))
-        return self.at
+        for i, group in enumerate(groups):
+            _load_tensors(group, str(i), tensors)
+        self.saved_step = int(metadata["step"])
+        self.started_at -= float(metadata.get("seconds", 0))
+        return self.saved_step
 
 
 def read_note(path: Path) -> str:
-    """What the writer of a checkpoint wrote onto it; nothing if it cannot be read."""
-    return _about(path).get("note", "")
+    """Return the note of a checkpoint; '' if it cannot be read."""
+    return _read_metadata(path).get("note", "")
 
 
 def read_seconds(path: Path) -> float:
-    """How long it was trained for until a checkpoint was written; 0 where there is none."""
-    return float(_about(path).get("seconds", 0)) if path.is_file() else 0.0
+    """Return the seconds of training before a checkpoint was written; 0 if there is none."""
+    return float(_read_metadata(path).get("seconds", 0)) if path.is_file() else 0.0
 
 
-def _about(path: Path) -> dict[str, str]:
+def _read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, "pt") as file:
             return dict(file.metadata() or {})
@@ -96,21 +102,24 @@ def _about(path: Path) -> dict[str, str]:
         return {}
 
 
-def _flat(part: LaneGroup, head: str) -> dict[str, Tensor]:
-    generators = {f"{head}/rng/{i}": rng.get_state() for i, rng in enumerate(part.rngs)}
-    return {k: v.cpu().contiguous() for k, v in _named(part.state, head).items()} | generators
+def _tensors(group: LaneGroup, prefix: str) -> dict[str, Tensor]:
+    """Return the state and the generators of a group as tensors on the CPU, by name."""
+    generators = {f"{prefix}/rng/{i}": rng.get_state() for i, rng in enumerate(group.rngs)}
+    return {k: v.cpu().contiguous() for k, v in _flatten(group.state, prefix).items()} | generators
 
 
-def _named(state: dict[str, Any], head: str) -> dict[str, Tensor]:
-    """Every tensor by its path."""
-    found: dict[str, Tensor] = {}
+def _flatten(state: dict[str, Any], prefix: str) -> dict[str, Tensor]:
+    """Return every tensor of a nested dict by its path."""
+    tensors: dict[str, Tensor] = {}
     for name, value in state.items():
-        found |= _named(value, f"{head}/{name}") if isinstance(value, dict) else {f"{head}/{name}": value}
-    return found
+        path = f"{prefix}/{name}"
+        tensors |= _flatten(value, path) if isinstance(value, dict) else {path: value}
+    return tensors
 
 
-def _put(part: LaneGroup, head: str, kept: dict[str, Tensor]) -> None:
-    for name, tensor in _named(part.state, head).items():
-        tensor.copy_(kept[name])
-    for i, rng in enumerate(part.rngs):
-        rng.set_state(kept[f"{head}/rng/{i}"])
+def _load_tensors(group: LaneGroup, prefix: str, tensors: dict[str, Tensor]) -> None:
+    """Copy saved tensors into the state and the generators of a group."""
+    for name, tensor in _flatten(group.state, prefix).items():
+        tensor.copy_(tensors[name])
+    for i, rng in enumerate(group.rngs):
+        rng.set_state(tensors[f"{prefix}/rng/{i}"])

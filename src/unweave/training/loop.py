@@ -23,8 +23,9 @@ from unweave.data.core import FactorData
 from unweave.training.callbacks import Callback, Progress
 from unweave.training.checkpoint import Checkpoint
 from unweave.training.pack import Trainable
+from unweave.training.runner import StepRunner
 from unweave.training.step import prepared_key
-from unweave.training.strategies import StepRunner, allow_tf32, choose_runner
+from unweave.training.strategies import allow_tf32, choose_runner
 from unweave.utils.errors import InputError
 from unweave.utils.source import source_hash
 
@@ -84,8 +85,10 @@ def train(
     window = -(-steps // MAX_HISTORY_ROWS)
     saver = Checkpoint(checkpoint, _describe_run(pack, data), note)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
-    runner = choose_runner(pack, nets, data, window=window, compiling=compiling, strategy=chosen, before=saver.how())
-    done = saver.restore(runner.parts, runner.name)
+    runner = choose_runner(
+        pack, nets, data, window=window, compiling=compiling, strategy=chosen, previous=saver.previous_strategy()
+    )
+    done = saver.restore(runner.groups, runner.strategy)
     reporter = Reporter(runner, done, steps, callback)
     while done < steps:
         count = min(CHUNK, steps - done)
@@ -93,7 +96,7 @@ def train(
         done += count
         if not reporter.report(done):
             break  # no model is finite any more
-        saver.keep(runner.parts, done, every, last=done == steps)
+        saver.save_if_due(runner.groups, done, every, last=done == steps)
     failures = _store_results(runner, pack, nets, window, done)
     del runner, reporter  # frees the device's memory for `after_training`
     _finish_methods(pack, failures, data)
@@ -114,7 +117,7 @@ class Reporter:
         if self.callback is not None:
             terms = dict(zip(self.runner.terms, values[:, :-1].T.tolist(), strict=True))
             speed = (step - self.first_step) / (self.last_report - self.start)
-            self.callback(Progress(step, self.steps, terms, speed, self.runner.name))
+            self.callback(Progress(step, self.steps, terms, speed, self.runner.strategy))
         return bool((values[:, -1] == 0).any())
 
     def report_if_due(self, done: int, more: int) -> None:
@@ -175,11 +178,11 @@ def _store_results(
 ) -> list[Failure | None]:
     """Give every method its trained network and its history; return the failures."""
     failures: list[Failure | None] = []
-    lanes = [lane for part in runner.parts for lane in part.lanes()]
+    lanes = [lane for group in runner.groups for lane in group.lane_states()]
     for method, net, state in zip(pack, nets, lanes, strict=True):
         net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
-        method.store_training(net.cpu().eval(), runner.terms, history, f"{runner.name} on {runner.device.type}")
+        method.store_training(net.cpu().eval(), runner.terms, history, f"{runner.strategy} on {runner.device.type}")
         is_finite = all(bool(p.isfinite().all()) for p in net.parameters())
         failed_step = int(state["failed"]) or (0 if is_finite else done)
         failures.append(Failure(method.name, failed_step, method.recipe()) if failed_step else None)

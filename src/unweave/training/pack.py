@@ -1,9 +1,9 @@
-"""Models that are trained together: their weights, moments and random generators, stacked or by themselves."""
+"""The state of models that are trained together: weights, moments, random generators; stacked or one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -13,13 +13,16 @@ from unweave.data.supervision import Plan
 from unweave.training.adam import Adam
 
 State = dict[str, Any]
-"""params, first, second, buffers, hyper: tensors by name; step, log, terms, failed: tensors"""
+"""Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`; and the tensors `step`,
+`log` (sums of terms), `terms` (of the last step) and `failed` (the first step whose loss was not finite, or 0).
+"""
 Batch = dict[str, Tensor]
 
 
 class Trainable(Protocol):
-    """What the trainer asks of a method; `neural.Neural` says what each is for."""
+    """What the trainer needs of a method; documented in `methods.neural.Neural`."""
 
+    name: str
     seed: int
     steps: int
     batch_size: int
@@ -38,7 +41,6 @@ class Trainable(Protocol):
     def lane_names(self) -> tuple[str, ...]: ...
     def signature(self) -> str: ...
     def recipe(self) -> dict[str, Any]: ...
-    def title(self) -> str: ...
     def check_data(self, data: FactorData) -> None: ...
     def resolve_device(self) -> str: ...
     def reset(self) -> None: ...
@@ -46,8 +48,17 @@ class Trainable(Protocol):
     def store_training(self, net: nn.Module, terms: Sequence[str], history: Tensor, how: str) -> None: ...
 
 
+class Chunk(NamedTuple):
+    """What was sampled for a number of steps, tensors of shape (lanes?, steps, batch, ...)."""
+
+    points: Batch
+    """Points to render, by the name of the view."""
+    extras: Batch
+    """Everything else that the loss gets: labels, noise."""
+
+
 class LaneGroup:
-    """Models that take their steps in one call: a whole pack, stacked, or one alone."""
+    """Lanes that take a step in one call: a whole pack, stacked, or a single model."""
 
     def __init__(
         self, methods: Sequence[Trainable], nets: Sequence[nn.Module], data: FactorData, stacked: bool
@@ -55,95 +66,106 @@ class LaneGroup:
         self.methods, self.data, self.stacked = list(methods), data, stacked
         self.device = next(nets[0].parameters()).device
         self.rngs = [Generator(self.device).manual_seed(method.seed) for method in methods]
-        each = [_start(method, net) for method, net in zip(methods, nets, strict=True)]
-        self.state: State = _joined(each) if stacked else each[0]
-        self.chunk: tuple[Batch, Batch] = ({}, {})  # where a captured graph reads what was drawn
-        self.pixels: Batch = {}  # and where it reads views that are rendered outside of it
+        states = [_initial_state(method, net) for method, net in zip(methods, nets, strict=True)]
+        self.state: State = _stack(states) if stacked else states[0]
+        # A captured CUDA graph reads its inputs from memory that stays in place:
+        self.graph_chunk = Chunk({}, {})
+        self.graph_views: Batch = {}  # only where rendering cannot be captured
 
-    def draw(self, steps: int) -> tuple[Batch, Batch]:
-        """Points to render and everything else that the loss is given, (lanes?, steps, batch, ...) each."""
-        views, given = [], []
+    def sample_chunk(self, steps: int) -> Chunk:
+        """Sample plans and noise of so many steps, every lane from its own generator."""
+        chunks: list[Chunk] = []
         for method, rng in zip(self.methods, self.rngs, strict=True):
             n = steps * method.batch_size
             plan = method.plan(self.data, n, rng)
-            views.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in plan.views.items()})
-            extra = plan.extras | method.sample_noise(n, rng)
-            given.append({k: v.reshape(steps, len(v) // steps, *v.shape[1:]) for k, v in extra.items()})
-        return (_joined(views), _joined(given)) if self.stacked else (views[0], given[0])
+            extras = plan.extras | method.sample_noise(n, rng)
+            chunks.append(Chunk(_by_step(plan.views, steps), _by_step(extras, steps)))
+        if not self.stacked:
+            return chunks[0]
+        return Chunk(_stack([chunk.points for chunk in chunks]), _stack([chunk.extras for chunk in chunks]))
 
-    def batch(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:
-        """Of step i; pixels come into being here. A tensor i, (1,), is looked up without the host."""
-        return (self.pixels or self.views(drawn, i)) | {k: self._at(v, i) for k, v in drawn[1].items()}
+    def batch(self, chunk: Chunk, i: int | Tensor) -> Batch:
+        """Return the batch of step i, observations rendered. A tensor i, (1,), is looked up without the host."""
+        views = self.graph_views or self.render_views(chunk, i)
+        return views | {name: self._select_step(v, i) for name, v in chunk.extras.items()}
 
-    def views(self, drawn: tuple[Batch, Batch], i: int | Tensor) -> Batch:
-        """The rendered ones of step i."""
-        return {k: self.data.render(self._at(v, i)).float() for k, v in drawn[0].items()}
+    def render_views(self, chunk: Chunk, i: int | Tensor) -> Batch:
+        """Render the observations of step i."""
+        return {name: self.data.render(self._select_step(v, i)).float() for name, v in chunk.points.items()}
 
-    def _at(self, v: Tensor, i: int | Tensor) -> Tensor:
+    def lane_states(self) -> Iterator[State]:
+        """Yield the state of every lane by itself."""
+        for i in range(len(self.methods)):
+            yield _select_lane(self.state, i) if self.stacked else self.state
+
+    def load_graph_chunk(self, chunk: Chunk) -> None:
+        """Copy a chunk to where the captured graph reads it."""
+        if not any(self.graph_chunk):
+            self.graph_chunk = Chunk(*({name: v.clone() for name, v in tensors.items()} for tensors in chunk))
+        axis = int(self.stacked)
+        for targets, sources in zip(self.graph_chunk, chunk, strict=True):
+            for name, value in sources.items():
+                targets[name].narrow(axis, 0, value.shape[axis]).copy_(value)
+
+    def load_graph_views(self, i: int) -> None:
+        """Render step i of the chunk to where the captured graph reads it."""
+        views = self.render_views(self.graph_chunk, i)
+        if not self.graph_views:
+            self.graph_views = {name: v.clone() for name, v in views.items()}
+        for name, value in views.items():
+            self.graph_views[name].copy_(value)
+
+    def _select_step(self, v: Tensor, i: int | Tensor) -> Tensor:
         axis = int(self.stacked)
         if isinstance(i, Tensor):
             return v.index_select(axis, i).squeeze(axis)
-        return v.select(axis, i).contiguous()  # else its strides tell the compiler how many steps were drawn
+        return v.select(axis, i).contiguous()  # else a compiled step would depend on the chunk's length, by strides
 
-    def expose(self, i: int) -> None:
-        """Render step i of the chunk into the memory that the captured graph reads."""
-        views = self.views(self.chunk, i)
-        if not self.pixels:
-            self.pixels = {k: v.clone() for k, v in views.items()}
-        for name, value in views.items():
-            self.pixels[name].copy_(value)
 
-    def lanes(self) -> Iterator[State]:
-        """The state of every model by itself."""
-        for i in range(len(self.methods)):
-            yield _lane(self.state, i) if self.stacked else self.state
-
-    def feed(self, drawn: tuple[Batch, Batch]) -> None:
-        """Into the memory that the captured graph reads."""
-        if not any(self.chunk):
-            self.chunk = tuple({k: v.clone() for k, v in part.items()} for part in drawn)  # type: ignore[assignment]
-        axis = int(self.stacked)
-        for own, new in zip(self.chunk, drawn, strict=True):
-            for name, value in new.items():
-                own[name].narrow(axis, 0, value.shape[axis]).copy_(value)
+def _by_step(tensors: Batch, steps: int) -> Batch:
+    """Split the first axis, (steps * batch, ...) -> (steps, batch, ...)."""
+    return {name: v.reshape(steps, len(v) // steps, *v.shape[1:]) for name, v in tensors.items()}
 
 
 # States ---------------------------------------------------------------------------------------------------------------
 
 
-def _start(method: Trainable, net: nn.Module) -> State:
-    params = {k: _arranged(p.detach()) for k, p in net.named_parameters()}
-    buffers = {k: b.detach().clone() for k, b in net.named_buffers()}
+def _initial_state(method: Trainable, net: nn.Module) -> State:
+    params = {k: _copy_parameter(p.detach()) for k, p in net.named_parameters()}
     device = next(iter(params.values())).device
-    hyper = {k: torch.tensor(float(getattr(method, k)), device=device) for k in method.lane_names()}
-    first, second = ({k: torch.zeros_like(p) for k, p in params.items()} for _ in range(2))
-    return {"params": params, "first": first, "second": second, "buffers": buffers, "hyper": hyper}
-
-
-def _arranged(p: Tensor) -> Tensor:
-    """A copy. On a CPU, kernels have their channels last, so that images between layers have too, which is faster."""
-    last = p.ndim == 4 and p.device.type == "cpu"
-    return p.clone(memory_format=torch.channels_last if last else torch.contiguous_format)
-
-
-def _joined(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Tensors of the same name stacked, through all levels."""
     return {
-        k: _joined([s[k] for s in states]) if isinstance(v, dict) else torch.stack([s[k] for s in states])
+        "params": params,
+        "first_moments": {k: torch.zeros_like(p) for k, p in params.items()},
+        "second_moments": {k: torch.zeros_like(p) for k, p in params.items()},
+        "buffers": {k: b.detach().clone() for k, b in net.named_buffers()},
+        "lane_values": {k: torch.tensor(float(getattr(method, k)), device=device) for k in method.lane_names()},
+    }
+
+
+def _copy_parameter(p: Tensor) -> Tensor:
+    """Copy a parameter. On a CPU, kernels become channels-last, and with them the images between layers: faster."""
+    is_kernel = p.ndim == 4 and p.device.type == "cpu"
+    return p.clone(memory_format=torch.channels_last if is_kernel else torch.contiguous_format)
+
+
+def _stack(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Stack tensors of the same name along a new first axis, through all levels."""
+    return {
+        k: _stack([s[k] for s in states]) if isinstance(v, dict) else torch.stack([s[k] for s in states])
         for k, v in states[0].items()
     }
 
 
-def _lane(state: State, i: int) -> State:
-    return {k: _lane(v, i) if isinstance(v, dict) else v[i] if v.ndim else v for k, v in state.items()}
+def _select_lane(state: State, i: int) -> State:
+    return {k: _select_lane(v, i) if isinstance(v, dict) else v[i] if v.ndim else v for k, v in state.items()}
 
 
 def clone_state(state: State) -> State:
-    """A copy of every tensor."""
+    """Copy every tensor."""
     return {k: clone_state(v) if isinstance(v, dict) else v.clone() for k, v in state.items()}
 
 
 def copy_into(state: State, source: State) -> None:
-    """Every tensor's values, in place."""
+    """Copy the values of every tensor in place."""
     for k, v in state.items():
         copy_into(v, source[k]) if isinstance(v, dict) else v.copy_(source[k])
