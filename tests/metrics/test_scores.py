@@ -448,7 +448,7 @@ def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(t
     assert abs(scale) > 2
     assert trust[:2] == pytest.approx([-ends[0]["nats"], -ends[1]["nats"] - scale], abs=0.02)
     # Batches are judged by statistics of their own, which flatters them by less than a missing scale would.
-    assert trust[:2] == pytest.approx([unweave.load(run.folder).merit_ for run in found[:2]], abs=1.0)
+    assert trust[:2] == pytest.approx([unweave.load(run.folder).log_likelihood_ for run in found[:2]], abs=1.0)
     for end, value, s in zip(ends[2:], trust[2:], (0.1, 10.0), strict=True):
         assert value == pytest.approx(-(end["rec"] + end["kl"] + 5 * np.log(2 * np.pi * s)))
 

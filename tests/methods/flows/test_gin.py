@@ -14,11 +14,11 @@ import unweave
 from unweave.data.arrays import as_data
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN, SelfSupervisedGIN
-from unweave.methods.flows import base as flow_module
-from unweave.methods.flows.base import few
-from unweave.methods.flows.families import FAMILIES, weights
-from unweave.methods.flows.gin import gaps, soft
-from unweave.methods.flows.self_supervised_gin import ways
+from unweave.methods.flows import features
+from unweave.methods.flows.class_diagnosis import find_gaps, shorten
+from unweave.methods.flows.families import FAMILIES
+from unweave.methods.flows.labels import is_soft, regression_weights
+from unweave.methods.flows.self_supervised_gin import count_variations
 from unweave.metrics import mcc
 from unweave.report.figures.flows import class_centers, draw_recovery, draw_samples, draw_spectra, draw_variable
 from unweave.training.adam import Adam
@@ -72,7 +72,7 @@ def test_the_loss_is_equation_10_with_the_means_and_variances_of_each_class_in_t
     method = GIN(**SMALL)
     net, batch = batch_of(method, as_data(x, u), 60)
     terms = method.loss(net, batch)
-    w = net.flow(method.shaped(batch["x"], batch["eps"]))[0].detach().numpy().astype(np.float64)
+    w = net.flow(method.to_network_input(batch["x"], batch["eps"]))[0].detach().numpy().astype(np.float64)
     label = batch["r"].argmax(1).numpy()
     nats = np.zeros(60)
     for k in range(3):
@@ -104,8 +104,8 @@ def test_without_a_fixed_volume_the_log_determinant_counts():
     with torch.no_grad():
         for block in net.flow.blocks:
             block.volume = "free"
-    c = method.law().fit(net.flow(noisy)[0], batch["r"] / batch["r"].sum(0))
-    expected = -(method.law().log_prob(net.flow(noisy)[0], c.of(batch["r"])).sum(1)).mean() - log_det
+    c = method.distribution().fit(net.flow(noisy)[0], batch["r"] / batch["r"].sum(0))
+    expected = -(method.distribution().log_prob(net.flow(noisy)[0], c.select(batch["r"])).sum(1)).mean() - log_det
     assert float(log_det.abs()) > 0.01 and kept == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -130,7 +130,7 @@ def test_probabilities_of_zero_and_one_are_classes():
     net, batch = batch_of(hard, as_data(x, u), 60)
     other, soft_batch = batch_of(rows, as_data(x, np.eye(3)[u]), 60)
     torch.testing.assert_close(rows.loss(other, soft_batch)["loss"], hard.loss(net, batch)["loss"])
-    assert rows.soft() and not hard.soft() and hard.levels_ == [0, 1, 2]
+    assert rows.has_soft_labels_ and not hard.has_soft_labels_ and hard.levels_ == [0, 1, 2]
 
 
 def test_classes_are_found_from_probabilities_that_mix_them():
@@ -139,11 +139,11 @@ def test_classes_are_found_from_probabilities_that_mix_them():
     means, deviations = np.array([[-3.0, 1], [3, 0]]), np.array([[1.0, 0.5], [0.5, 2]])
     u = (rng.random(20_000) > r[:, 0]).astype(int)  # an observation is of one class, with its probability
     y = torch.from_numpy(means[u] + deviations[u] * rng.standard_normal((20_000, 2)))
-    p = weights(torch.from_numpy(r))
+    p = regression_weights(torch.from_numpy(r))
     found = FAMILIES["normal"].fit(y, p)
     torch.testing.assert_close(found.first / found.second, torch.from_numpy(means), atol=0.1, rtol=0)
     torch.testing.assert_close(found.second.rsqrt(), torch.from_numpy(deviations), atol=0.15, rtol=0)
-    mixed = FAMILIES["normal"].mixed(found, torch.from_numpy(r))
+    mixed = FAMILIES["normal"].mix(found, torch.from_numpy(r))
     middle = np.abs(r[:, 0] - 0.5) < 0.1
     assert float((mixed.first / mixed.second)[middle, 0].mean()) == pytest.approx(float(y[middle, 0].mean()), abs=0.2)
     assert float(mixed.second.rsqrt()[middle, 0].mean()) == pytest.approx(float(y[middle, 0].std()), abs=0.2)
@@ -173,7 +173,7 @@ def test_learned_statistics_are_parameters_of_the_network():
     torch.testing.assert_close(method.first_ / method.second_, method.net_.location.detach())
     assert method.history["nats"].iloc[-1] < method.history["nats"].iloc[0]
     from_batch = GIN(**SMALL | {"steps": 300}, latent_dim="all", seed=1).fit(x, u)
-    assert method.merit_ == pytest.approx(from_batch.merit_, abs=0.5)
+    assert method.log_likelihood_ == pytest.approx(from_batch.log_likelihood_, abs=0.5)
 
 
 def test_the_self_supervised_loss_is_equation_7_over_the_copies_of_each_point():
@@ -189,7 +189,7 @@ def test_copies_of_images_are_transformed_and_the_first_is_not():
     x = np.random.default_rng(0).random((30, 1, 8, 8)).astype(np.float32)
     method = SelfSupervisedGIN(conv_blocks=1, conv_widths=(4,), width=8, copies=4, augment=("translation",))
     _, batch = batch_of(method, as_data(x), 3)
-    moved = method.augmented(batch).reshape(3, 4, 64)
+    moved = method.augment_copies(batch).reshape(3, 4, 64)
     plain = batch["x"].reshape(3, 4, 64)
     torch.testing.assert_close(moved[:, 0], plain[:, 0], atol=1e-6, rtol=0)
     assert float((moved[:, 1:] - plain[:, 1:]).abs().amax((0, 2)).min()) > 0.1
@@ -227,10 +227,10 @@ def test_moves_that_are_alike_everywhere_vary_only_the_means_of_the_sets():
 def test_ways_counts_what_varies_between_sets_and_not_chance():
     rng = torch.Generator().manual_seed(0)
     noise, center, scale = (torch.randn(1_000, c, 2, generator=rng) for c in (10, 1, 1))
-    assert ways(noise) == 0
-    assert ways(noise + center) == 2
-    assert ways(noise + center[:, :, :1]) == 1  # both means move together
-    assert ways(center + noise * (0.7 * scale).exp()) == 4
+    assert count_variations(noise) == 0
+    assert count_variations(noise + center) == 2
+    assert count_variations(noise + center[:, :, :1]) == 1  # both means move together
+    assert count_variations(center + noise * (0.7 * scale).exp()) == 4
 
 
 def test_the_informative_codes_are_the_first_of_all(fitted):
@@ -251,7 +251,7 @@ def test_the_likeliest_of_several_starts_is_kept_and_reported(tmp_path):
     method = GIN(**SMALL, restarts=3, seed=4).fit(x, u)
     merits = [start["merit"] for start in method.restarts_]
     assert method.restarts_[0]["seed"] == 4 and len(set(merits)) == 3
-    assert method.merit_ == max(merits) and method.seed == 4
+    assert method.log_likelihood_ == max(merits) and method.seed == 4
     best = method.restarts_[int(np.argmax(merits))]["seed"]
     alone = GIN(**SMALL, seed=best).fit(x, u)
     np.testing.assert_allclose(alone.transform(x), method.transform(x), atol=1e-5)
@@ -288,7 +288,7 @@ def test_log_prob_is_the_density_of_the_class_and_of_the_mixture(fitted):
     mean, deviation = (method.first_ / method.second_).numpy(), method.second_.rsqrt().numpy()
     each = stats.norm(mean[None], deviation[None]).logpdf(y[:, None]).sum(2)  # (40, classes)
     np.testing.assert_allclose(method.log_prob(x[:40], u), each[np.arange(40), u], atol=1e-2)
-    mixture = np.logaddexp.reduce(each + np.log(method.shares_.numpy()), 1)
+    mixture = np.logaddexp.reduce(each + np.log(method.class_frequencies_.numpy()), 1)
     np.testing.assert_allclose(method.log_prob(x[:40]), mixture, atol=1e-2)
 
 
@@ -307,16 +307,22 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     method, _, x, c = fitted
     u = c[:30, 0].long().numpy()
     moved = method.transfer(x[:30], 2, from_label=u)
-    before = method.law().whiten(method.outputs(torch.from_numpy(x[:30])), method.own(torch.eye(5)[u]))
-    after = method.law().whiten(method.outputs(torch.from_numpy(moved)), method.own(torch.eye(5)[[2] * 30]))
+    before = method.distribution().whiten(
+        method.outputs(torch.from_numpy(x[:30])), method.coefficients(torch.eye(5)[u])
+    )
+    after = method.distribution().whiten(
+        method.outputs(torch.from_numpy(moved)), method.coefficients(torch.eye(5)[[2] * 30])
+    )
     torch.testing.assert_close(before, after, atol=2e-2, rtol=1e-2)
     np.testing.assert_allclose(method.transfer(x[:30], u, from_label=u), x[:30], atol=1e-3)
     own = method.transfer(x[:30], 2)  # each taken to be of its likeliest class
     seen = x[:30] + method.noise * torch.randn(30, 5, generator=torch.Generator().manual_seed(0)).numpy()
-    likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.shares_[k])) for k in range(5)], 0)
+    likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.class_frequencies_[k])) for k in range(5)], 0)
     np.testing.assert_allclose(own[likely == u], moved[likely == u], atol=1e-4)
     usual = method.transfer(x[:30], 2, from_label=u, informative=True)
-    kept = method.law().whiten(method.outputs(torch.from_numpy(usual)), method.own(torch.eye(5)[[2] * 30]))
+    kept = method.distribution().whiten(
+        method.outputs(torch.from_numpy(usual)), method.coefficients(torch.eye(5)[[2] * 30])
+    )
     torch.testing.assert_close(kept[:, method.informative_], before[:, method.informative_], atol=2e-2, rtol=1e-2)
     assert kept[:, method.order_[method.n_informative_ :]].abs().max() < 0.05
 
@@ -360,7 +366,7 @@ def test_figures_refuse_what_they_cannot_show(fitted, digits):
 def told(names, means, deviations):
     """The findings on classes with these means and deviations along two codes."""
     method = GIN()
-    method.names_, method.soft_, method.terms_ = names, False, ["loss", "alone"]
+    method.class_names_, method.has_soft_labels_, method.terms_ = names, False, ["loss", "alone"]
     method.history_ = torch.zeros(1, 3)
     method.informative_, method.n_informative_, method.order_ = [0, 1], 2, torch.arange(4)
     method.means_, method.deviations_ = torch.tensor(means), torch.tensor(deviations)
@@ -378,7 +384,7 @@ def test_too_few_classes_a_gap_and_a_split_variable_are_said():
 
 
 def test_long_lists_of_findings_are_cut():
-    assert few(["x"] * 3) == ["x"] * 3 and few(["x"] * 9)[-1] == "(And 6 more of this kind.)"
+    assert shorten(["x"] * 3) == ["x"] * 3 and shorten(["x"] * 9)[-1] == "(And 6 more of this kind.)"
 
 
 # Bad input ----------------------------------------------------------------------------------------------------------
@@ -403,7 +409,7 @@ def labels_with(name):
         ),
         ({"latent_dim": 9}, blobs(60)[0], np.arange(60) % 2, "latent_dim=9: observations of 4 numbers"),
         ({"restarts": 0}, blobs(60)[0], np.arange(60) % 2, "restarts=0"),
-        ({"network": "conv"}, blobs(60)[0], np.arange(60) % 2, "wants images"),
+        ({"network": "conv"}, blobs(60)[0], np.arange(60) % 2, "needs images"),
         ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
         ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
         ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
@@ -462,7 +468,7 @@ def test_labels_that_fit_takes_are_taken_afterwards_too():
     flags = GIN(**SMALL).fit(x, u > 0)
     assert flags.sample(True, 2).shape == (2, 4)
     hot = GIN(**SMALL).fit(x, np.eye(3, dtype=int)[u])
-    assert hot.soft() and len(hot.names_) == 3
+    assert hot.has_soft_labels_ and len(hot.class_names_) == 3
     with pytest.raises(InputError, match="real-valued"):
         GIN(**SMALL, label="z1").fit(GaussianMixture(points=200).load())
 
@@ -474,11 +480,13 @@ def test_bytes_in_a_table_are_the_same_numbers_for_all():
 
 
 def test_a_rare_class_has_its_own_statistics(monkeypatch):
-    monkeypatch.setattr(flow_module, "SEEN", 1_000)
+    monkeypatch.setattr(features, "MAX_SAMPLES", 1_000)
     x, u = blobs(30_000)
     x[:20], u[:20] = x[:20] * 0.1 + 50, 7
     method = GIN(**SMALL).fit(x, u)
-    assert method.names_ == ["0", "1", "2", "7"] and float(method.shares_[3]) == pytest.approx(20 / 30_000)
+    assert method.class_names_ == ["0", "1", "2", "7"] and float(method.class_frequencies_[3]) == pytest.approx(
+        20 / 30_000
+    )
     assert np.median(np.abs(method.sample(7, 200).mean(0) - 50)) < 20 and float(method.deviations_[3].min()) > 1e-3
 
 
@@ -523,9 +531,9 @@ def test_classes_that_nothing_connects_are_named_before_training():
 
 def test_gaps_are_where_no_class_reaches():
     means, names = torch.tensor([0.0, 10.0, 5.0]), ["a", "b", "c"]
-    assert gaps(means, torch.tensor([1.0, 1.0, 1.0]), names) == []  # 3 deviations and no more
-    assert gaps(means, torch.tensor([1.0, 0.5, 1.0]), names) == [("c", "b")]
-    assert gaps(means, torch.tensor([20.0, 0.5, 1.0]), names) == []  # the first class reaches over all others
+    assert find_gaps(means, torch.tensor([1.0, 1.0, 1.0]), names) == []  # 3 deviations and no more
+    assert find_gaps(means, torch.tensor([1.0, 0.5, 1.0]), names) == [("c", "b")]
+    assert find_gaps(means, torch.tensor([20.0, 0.5, 1.0]), names) == []  # the first class reaches over all others
 
 
 def test_a_refit_forgets_and_a_failed_fit_leaves_nothing():
@@ -557,7 +565,7 @@ def test_odd_numbers_of_features_work():
 
 
 def test_soft_labels_are_told_from_real_values_and_classes():
-    assert soft(np.full((4, 2), 0.5)) and soft([[0.2, 0.8], [1.0, 0.0]])
-    assert soft(np.eye(3, dtype=int)) and not soft(np.full((4, 2), 0.6)) and not soft(np.arange(4.0))
+    assert is_soft(np.full((4, 2), 0.5)) and is_soft([[0.2, 0.8], [1.0, 0.0]])
+    assert is_soft(np.eye(3, dtype=int)) and not is_soft(np.full((4, 2), 0.6)) and not is_soft(np.arange(4.0))
     with warnings.catch_warnings(), pytest.raises(InputError, match="real-valued"):
         GIN(**SMALL).fit(blobs(60)[0], np.random.default_rng(0).random(60))

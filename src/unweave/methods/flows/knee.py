@@ -1,4 +1,4 @@
-"""Where a spectrum of deviations falls: how many latent variables carry information."""
+"""The knee of a spectrum of deviations: how many latent variables are informative."""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ from scipy.special import gammaln
 
 from unweave.utils.errors import InputError
 
+CLEAR = 0.9  # probability from which on a knee is called clear
+
 
 class Knee(NamedTuple):
-    """How many variables stand out of a spectrum."""
+    """The number of informative variables of a spectrum."""
 
     informative: int
     confidence: float
-    """the posterior probability of this count"""
+    """Posterior probability of this number."""
     posterior: np.ndarray
-    """of the counts 1, ..., d, (d,)"""
+    """Posterior probabilities of 1, ..., d informative variables, (d,)."""
 
 
-def knee(deviations: Any) -> Knee:
-    """Two levels of log-deviations, or one: by the likelihood of Zhu and Ghodsi (2006), weighed as a choice.
+def find_knee(deviations: Any) -> Knee:
+    """Return the most probable number of large deviations, after the profile likelihood of Zhu and Ghodsi (2006).
 
-    The logarithms of the q largest deviations and those of the rest are two normal samples with means of their own and
-    one variance, R^2 being the share of the variance between them. Beforehand all counts are equally likely, and given
-    the count all sets of variables: that there are C(d, q) of them is what keeps a sorted sample of one level from
-    looking like two. The second mean costs as in BIC. With one level all d count.
+    The logarithms of the q largest deviations, and those of the rest, are two normal samples with their own means and
+    one variance; R^2 is the share of the variance between them. The prior is uniform over q, and given q over all
+    C(d, q) sets of variables: without it, a sorted sample of one level would look like two. The second mean costs as in
+    BIC. If one level is more probable than two, all d variables are informative.
+
+    Args:
+        deviations: Positive standard deviations in any order, (d,).
+
+    Example:
+        >>> find_knee([2.0, 1.8, 0.011, 0.01, 0.012, 0.009]).informative
+        2
     """
     s = np.sort(np.asarray(deviations, float).ravel())[::-1]
     if len(s) == 0 or not np.isfinite(s).all() or (s <= 0).any():
@@ -34,13 +43,23 @@ def knee(deviations: Any) -> Knee:
     x, d = np.log(s), len(s)
     x = x - x.mean()
     q = np.arange(1, d)
-    head = np.cumsum(x)[:-1]  # of q numbers; those of the rest sum to minus it
+    head = np.cumsum(x)[:-1]  # sum of the q largest; the rest sums to minus this
     between = head**2 / q + head**2 / (d - q)
-    whole = max(float((x**2).sum()), 1e-12)
-    within = np.maximum(1 - between / whole, 1e-9)  # 1 - R^2
-    ways = gammaln(d + 1) - gammaln(q + 1) - gammaln(d - q + 1)
-    evidence = np.append(-(d - 2) / 2 * np.log(within) - np.log(d) / 2 - ways, 0.0)
+    total = max(float((x**2).sum()), 1e-12)
+    within = np.maximum(1 - between / total, 1e-9)  # 1 - R^2
+    log_sets = gammaln(d + 1) - gammaln(q + 1) - gammaln(d - q + 1)  # log C(d, q)
+    evidence = np.append(-(d - 2) / 2 * np.log(within) - np.log(d) / 2 - log_sets, 0.0)
     posterior = np.exp(evidence - evidence.max())
     posterior /= posterior.sum()
     best = int(posterior.argmax())
     return Knee(best + 1, float(posterior[best]), posterior)
+
+
+def describe_knee(n: int, confidence: float, spectrum: np.ndarray) -> str:
+    """Return a sentence on the n informative variables of a sorted spectrum, (d,)."""
+    if n == len(spectrum):
+        return f"The spectrum has no knee: all {n} variables count as informative."
+    clarity = "clear" if confidence > CLEAR else "not clear"
+    fall = f"deviations fall from {spectrum[n - 1]:.3g} to {spectrum[n]:.3g}"
+    text = f"{n} of {len(spectrum)} variables are informative: {fall} there."
+    return f"{text} The knee is {clarity} (probability {confidence:.0%})."
