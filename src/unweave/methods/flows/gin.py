@@ -291,10 +291,9 @@ class GIN(NormalizingFlow):
     def diagnose(self) -> list[str]:
         n, names = self.n_informative_, self.class_names_
         means, deviations = self.means_[:, self.informative_], self.deviations_[:, self.informative_]
+        soft = self.has_soft_labels_
         return [
-            diagnosis.describe_rank(n, self.rank_)
-            if self.has_soft_labels_
-            else diagnosis.describe_class_count(n, len(names)),
+            diagnosis.describe_rank(n, self.rank_) if soft else diagnosis.describe_class_count(n, len(names)),
             *diagnosis.describe_gaps(means, deviations, names),
             *diagnosis.describe_splits(deviations),
             *diagnosis.describe_omitted(float(self.history["alone"].mean()) / self.batch_size),

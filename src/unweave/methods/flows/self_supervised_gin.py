@@ -63,10 +63,9 @@ class SelfSupervisedGIN(NormalizingFlow):
     # Loss -------------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Compute the negative log-likelihood of Eq. 7, in nats; every set of copies is normal, along every variable."""
-        y, log_det = net.flow(
-            self.to_network_input(self.augment_copies(batch), batch["eps"])
-        )  # (n copies, d), (n copies,)
+        """Compute the negative log-likelihood of Eq. 7, in nats: every set of copies is normal along every variable."""
+        x = self.to_network_input(self.augment_copies(batch), batch["eps"])
+        y, log_det = net.flow(x)  # (n copies, d), (n copies,)
         sets = y.reshape(-1, self.copies, y.shape[1])  # (n, copies, d)
         mu = sets.mean(1, keepdim=True)
         variance = (sets - mu).square().mean(1, keepdim=True).clamp(min=MIN_VARIANCE)

@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from unweave.data.containers import Table
 from unweave.datasets import EMNIST, MNIST
@@ -95,7 +94,6 @@ def draw(model: GIN | SelfSupervisedGIN, x: np.ndarray, u: np.ndarray, place: Fo
 
 def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
     """Ten digits in the styles that they have, as every class."""
-    from unweave.report.figures.traversal import draw_grid
 
     every = [model.transfer(x, k, from_label=u, informative=True) for k in model.class_names_]
     rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)

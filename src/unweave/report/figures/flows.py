@@ -62,10 +62,10 @@ def draw_spectra(method: Any, X: np.ndarray) -> Figure:
     """Return the sorted deviations of the variables, all and around the knee, and those of PCA (GIN, Figure 3)."""
     figure, axes = make_panels(3, width=3.4)
     n = method.n_informative_
-    _spectrum(axes[0], method)
-    _spectrum(axes[1], method, most=min(len(method.spectrum_), max(3 * n, 10)))
+    _draw_spectrum(axes[0], method)
+    _draw_spectrum(axes[1], method, max_variables=min(len(method.spectrum_), max(3 * n, 10)))
     pca = method.pca_spectrum(X)
-    axes[2].semilogy(range(1, len(pca) + 1), np.maximum(pca, 1e-6), ".", color="0.4", ms=4)
+    axes[2].semilogy(range(1, len(pca) + 1), np.maximum(pca, MIN_DEVIATION), ".", color="0.4", ms=4)
     axes[2].set_xlabel("principal axis")
     axes[2].set_ylabel("standard deviation")
     axes[2].set_title("PCA")
@@ -111,10 +111,10 @@ def draw_variable(method: Any, j: int, rows: dict[str, tuple[np.ndarray, np.ndar
     i = int(method.order_[j])
     pictures = []
     for name, (center, deviation) in (rows or method.class_statistics()).items():
-        places = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
-        y = np.repeat(np.asarray(center, np.float32)[None], len(places), 0)
-        y[:, i] += np.asarray(places, np.float32) * deviation[i]
-        images = _colored(method.to_observations(torch.from_numpy(y)).numpy())
+        offsets = [*np.linspace(-RANGE, RANGE, STEPS), -1.0, 1.0]
+        y = np.repeat(np.asarray(center, np.float32)[None], len(offsets), 0)
+        y[:, i] += np.asarray(offsets, np.float32) * deviation[i]
+        images = _to_color(method.to_observations(torch.from_numpy(y)).numpy())
         change = np.abs(images[-1] - images[-2]).mean(0)
         pictures.append((name, images[:STEPS], change))
     largest = max(float(change.max()) for _, _, change in pictures)
@@ -138,7 +138,7 @@ def draw_samples(
     """Return samples with a class in each column and the same whitened variables in each row (GIN, Figure 9)."""
     if len(method.shape_) not in (2, 3):
         raise InputError(f"observations of shape {method.shape_}: only images can be shown")
-    each = [
+    samples = [
         method.sample(name, rows, temperature=temperature, informative=informative, seed=seed)
         for name in method.class_names_
     ]
