@@ -114,13 +114,12 @@ def run_setting(setting: Setting, options: Options, output: Output) -> pd.DataFr
     observed = [observed_mcc(GaussianMixture(seed=d, **setting.data)) for d in range(options.datasets)]
     rows = []
     for d, s, run in runs:
-        if run.key not in scores.index:
-            continue  # it failed, and was named
-        method = cast(GIN, load(folder / run.key))
-        found = {"mcc": float(scores["mcc"].loc[run.key]), "informative": method.n_informative_, "observed": raw[d]}
-        rows.append(
-            {"setting": setting.name, "dataset": d, "seed": s, "key": run.key, **found, "nats": method.log_likelihood_}
-        )
+        if run.key not in by_key.index:
+            continue  # the run failed, and a warning has named it
+        method = cast(GIN, load(runs_folder / run.key))
+        row = {"mcc": float(by_key["mcc"].loc[run.key]), "informative": method.n_informative_, "observed": observed[d]}
+        row["nats"] = method.log_likelihood_
+        rows.append({"setting": setting.name, "dataset": d, "seed": s, "key": run.key, **row})
     if not rows:
         raise InputError(f"{setting.name}: every run failed")
     return pd.DataFrame(rows)

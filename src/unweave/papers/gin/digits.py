@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from unweave.data.containers import Table
 from unweave.datasets import EMNIST, MNIST
@@ -92,9 +93,8 @@ def draw(model: GIN | SelfSupervisedGIN, x: np.ndarray, u: np.ndarray, place: Fo
         place.save(draw_transfer(model, x[:10], u[:10]), "transfer.png")
 
 
-def transfers(model: GIN, x: np.ndarray, u: np.ndarray, out: Path) -> None:
-    """Ten digits in the styles that they have, as every class."""
-
+def draw_transfer(model: GIN, x: np.ndarray, u: np.ndarray) -> Figure:
+    """Draw digits x with labels u as every class, in their own style."""
     every = [model.transfer(x, k, from_label=u, informative=True) for k in model.class_names_]
     rows = np.stack([x, *every], 1)  # (digits, 1 + classes, ...)
     images = [(f"digit {i + 1}", np.clip(row, 0, 1)) for i, row in enumerate(rows)]
