@@ -1,4 +1,4 @@
-"""Autoencoders without a prior: the plain one, the rank-minimizing one, and the one that HLLE+ICA teaches."""
+"""Deterministic autoencoders: plain, rank-minimizing, and trained to predict the codes of HLLE + ICA."""
 
 from __future__ import annotations
 
@@ -10,61 +10,85 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
-from unweave.methods._autoencoding import Autoencoding
-from unweave.methods.neural import Lane
+from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.neural import Lane, Neural
 from unweave.methods.spectral.hessian import HessianICA
+from unweave.nn.autoencoder import build_autoencoder
 
-# "4 conv+relu layers with stride=2 and one fully-connected layer" (Horan et al., 2021, Sec. 4), of the widths that the
-# code of Jing et al. (2020) has for images of shapes; squared errors.
+# "4 conv+relu layers with stride=2 and one fully-connected layer" (Horan et al., 2021, Sec. 4), with the widths of the
+# code of Jing et al. (2020) for images of shapes, and squared errors.
 
 
-class Deterministic(Autoencoding):
-    """Abstract: codes without noise, squared errors, the networks of Jing et al. (2020)."""
+class DeterministicAutoencoder(AutoencoderMixin, Neural):
+    """Abstract autoencoder without noise in its codes, with the networks of Jing et al. (2020).
+
+    Minimizes `E[-log p(x | code(x))]`, by default half the squared error.
+    """
 
     latent_dim: int = 2
-    """how many codes to learn"""
+    """Number of codes."""
     lr: Lane = 1e-4
-    """Adam's learning rate"""
+    """Learning rate of Adam."""
     widths: tuple[int, ...] = (32, 64, 128, 256)
-    """channels of the encoder's convolutions, each of which halves the image; the decoder has them the other way"""
+    """Channels of the encoder's convolutions, each of which halves the image; reversed in the decoder."""
     hidden: tuple[int, ...] = ()
-    """fully connected layers between the convolutions and the codes"""
+    """Fully connected layers between the convolutions and the codes."""
     likelihood: Literal["auto", "bernoulli", "gaussian"] = "gaussian"
-    """of pixels: Gaussian with variance one, that is half the squared error, or Bernoulli"""
+    """Likelihood of pixels: Gaussian with variance one, that is half the squared error, or Bernoulli."""
 
     @abstractmethod
-    def code(self, net: Any, x: Tensor) -> Tensor:
-        """(n, *shape) -> (n, d)."""
+    def compute_codes(self, net: Any, x: Tensor) -> Tensor:
+        """Return the codes of observations, (n, *shape) -> (n, d)."""
+
+    def build(self, shape: tuple[int, ...]) -> nn.Module:
+        return build_autoencoder(shape, self.latent_dim, self.latent_dim, self.layer_sizes())
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute the mean of -log p(x | code(x))."""
         x = batch["x"]
-        rec = self.reconstruction(x, net.decoder(self.code(net, x))).mean()
+        rec = self.reconstruction_loss(x, net.decoder(self.compute_codes(net, x))).mean()
         return {"loss": rec, "rec": rec}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.apply_network(self.code, x)
+        return self.apply_network(self.compute_codes, x)
 
 
 @final
-class Autoencoder(Deterministic):
-    """Plain autoencoder: reconstructs through a bottleneck, and asks nothing of the codes."""
+class Autoencoder(DeterministicAutoencoder):
+    """Plain autoencoder (Hinton and Salakhutdinov, 2006): reconstruction through a bottleneck, no other constraint.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(50, 4))
+        >>> Autoencoder(latent_dim=2, steps=2, layers=(8,)).fit_transform(x).shape
+        (50, 2)
+    """
 
     name = "autoencoder"
     paper = "Hinton and Salakhutdinov (2006)"
 
-    def code(self, net: Any, x: Tensor) -> Tensor:
+    def compute_codes(self, net: Any, x: Tensor) -> Tensor:
         return net.encoder(x)
 
 
 @final
-class IRMAE(Deterministic):
-    """Rank-minimizing autoencoder: linear layers before the codes, which gradient descent keeps low in rank."""
+class IRMAE(DeterministicAutoencoder):
+    """Implicit rank-minimizing autoencoder (Jing et al., 2020, Sec. 3).
+
+    Square linear layers follow the encoder; gradient descent keeps their product, and so the codes, low in rank.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(50, 4))
+        >>> IRMAE(latent_dim=2, steps=2, layers=(8,)).fit_transform(x).shape
+        (50, 2)
+    """
 
     name = "irmae"
     paper = "Jing, Zbontar and LeCun (2020), Sec. 3"
 
     linear: int = 4
-    """square linear layers without bias between encoder and codes; the paper has 2 to 8"""
+    """Number of square linear layers without bias between encoder and codes; the paper takes 2 to 8."""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
@@ -72,24 +96,34 @@ class IRMAE(Deterministic):
         net.linear = nn.Sequential(*(nn.Linear(d, d, bias=False) for _ in range(self.linear)))
         return net
 
-    def code(self, net: Any, x: Tensor) -> Tensor:
+    def compute_codes(self, net: Any, x: Tensor) -> Tensor:
         return net.linear(net.encoder(x))
 
 
 @final
-class HessianAutoencoder(Deterministic):
-    """Hessian autoencoder: learns the codes of HLLE+ICA, and to decode them; no supervision."""
+class HessianAutoencoder(DeterministicAutoencoder):
+    """Hessian autoencoder (Horan et al., 2021, Eq. 1): an encoder and a decoder of the codes of HLLE + ICA.
+
+    Minimizes `|| E(x) - y ||^2 + || D(y) - x ||^2`, where y are the codes of `HessianICA`. Needs no labels.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> x = np.column_stack([z, 0.2 * z**2])
+        >>> HessianAutoencoder(steps=2, layers=(8,), n_neighbors=12).fit_transform(x).shape
+        (200, 2)
+    """
 
     name = "hessian-autoencoder"
     paper = "Horan, Richardson and Weiss (2021), Eq. 1"
 
     n_neighbors: int | Literal["auto"] = "auto"
-    """of the teacher: points in a neighborhood"""
+    """Neighborhood size of HLLE + ICA, which computes the codes to learn."""
     samples: int = 10_000
-    """points for the teacher where the data are a generator or a large grid; your own rows are always all used"""
+    """Points that HLLE + ICA uses of a generator or a large grid; of your own rows it uses all."""
 
     def prepare(self, data: FactorData) -> None:
-        """Let HLLE+ICA find the codes y of all points."""
+        """Compute the codes y of all points by HLLE + ICA."""
         rng = Generator(self.resolve_device()).manual_seed(self.seed)
         points = data.points_or_sample(self.samples, rng)
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
@@ -101,11 +135,12 @@ class HessianAutoencoder(Deterministic):
         row = torch.randint(len(self._points), (n,), generator=rng, device=rng.device)
         return Plan({"x": self._points[row]}, {"y": self._codes[row]})
 
-    def code(self, net: Any, x: Tensor) -> Tensor:
+    def compute_codes(self, net: Any, x: Tensor) -> Tensor:
         return net.encoder(x)
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute Eq. 1."""
         x, y = batch["x"], batch["y"]
         teach = (net.encoder(x) - y).square().sum(1).mean()  # || E(x) - y ||^2
-        rec = (self.mean(net.decoder(y)) - x).square().flatten(1).sum(1).mean()  # || D(y) - x ||^2
+        rec = (self.decoder_mean(net.decoder(y)) - x).square().flatten(1).sum(1).mean()  # || D(y) - x ||^2
         return {"loss": teach + rec, "teach": teach, "rec": rec}

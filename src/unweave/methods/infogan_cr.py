@@ -1,4 +1,4 @@
-"""InfoGAN-CR: a generator whose codes can be read off its images, and told apart by what they change."""
+"""InfoGAN-CR: a GAN whose codes can be predicted from images, with a contrastive regularizer on pairs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from unweave.data.core import FactorData
-from unweave.methods._autoencoding import Autoencoding
-from unweave.methods.neural import Lane
+from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.neural import Lane, Neural
+from unweave.nn.autoencoder import build_autoencoder, build_encoder
 from unweave.nn.batch_norm import BatchNormNetwork
 from unweave.nn.functional import apply_frozen
 from unweave.nn.spectral_norm import apply_spectral_norm
@@ -18,57 +19,67 @@ from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 
 BETAS = (0.5, 0.999)
-SLOPE = 0.2  # of the judges' activations below zero
-USUAL = 512  # latents by whose means and variances the generator is normalized once it has learned
-SLACK = 1e-4  # stages begin where they should in spite of rounding
+SLOPE = 0.2  # of all activations below zero
+CALIBRATION_SAMPLES = 512  # latents whose statistics fix the generator's batch normalization after training
+ROUNDING = 1e-4  # added to the progress, so that rounding does not delay a stage by a step
 
 
 class GAN(nn.Module):
-    """Generator (decoder), the body that discriminator and encoder share, their heads, and the pair classifier."""
+    """Generator (decoder), the trunk of discriminator and encoder (body), their heads, and the pair classifier."""
 
     def __init__(self, decoder: BatchNormNetwork, body: nn.Module, pairs: nn.Module, width: int, codes: int) -> None:
         super().__init__()
         self.decoder, self.body = decoder, apply_spectral_norm(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
         self.real = apply_spectral_norm(nn.Linear(width, 1))
-        self.q = apply_spectral_norm(
-            nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
-        )
+        self.q = apply_spectral_norm(nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes)))
         self.pairs = nn.Sequential(apply_spectral_norm(pairs), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
 
 
 @final
-class InfoGANCR(Autoencoding):
-    """InfoGAN-CR: no labels; codes are read off generated images, and a pair of images tells which code it shares."""
+class InfoGANCR(AutoencoderMixin, Neural):
+    """InfoGAN-CR (Lin et al., 2020, Eqs. 2 to 4): a GAN with interpretable codes. No labels.
+
+    The generator minimizes `-log D(G(c)) - info log Q(c | G(c)) + contrast CE`. Q predicts the codes c of an image; CE
+    is the cross-entropy of a classifier that tells which code a pair of images shares.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(50, 4))
+        >>> InfoGANCR(latent_dim=2, steps=2, batch_size=16, layers=(8,)).fit_transform(x).shape
+        (50, 2)
+    """
 
     name = "infogan-cr"
     aliases = ("info-gancr",)
     paper = "Lin, Thekumparampil, Fanti and Oh (2020), Eqs. 2 to 4 and Sec. 3.1"
 
     latent_dim: int = 5
-    """c, the codes that are read off again, uniform on [-1, 1]"""
+    """c, the codes that are predicted from images, uniform on [-1, 1]."""
     noise_dim: int = 5
-    """z, further uniform numbers that the generator is given and nobody asks for"""
+    """z, further uniform inputs of the generator, which are not predicted."""
     info: Lane = 0.05
-    """lambda, weight of -log Q(c | x), Q a Gaussian with variance one"""
+    """lambda, weight of -log Q(c | x), where Q is Gaussian with variance one."""
     contrast: Lane = 2.0
-    """alpha, weight of the contrastive regularizer once it acts"""
+    """alpha, final weight of the contrastive regularizer."""
     contrast_after: float = 0.6
-    """share of the steps after which it acts; the authors' code: 288,000 of 322,560"""
+    """Share of the steps after which the regularizer acts; the authors' code: 288,000 of 322,560."""
     gap: float = 1.9
-    """least difference, at first, of the codes that a pair does not share"""
+    """Initial minimum difference of the codes that a pair does not share."""
     gap_stages: int = 10
-    """equal stages in which the gap falls to 0 while the regularizer acts"""
+    """Number of equal stages in which the gap falls to 0 while the regularizer acts."""
     lr: Lane = 1e-3
-    """Adam's learning rate, of all players; betas 0.5 and 0.999"""
+    """Learning rate of Adam, of all networks; its betas are 0.5 and 0.999."""
     hidden: tuple[int, ...] = (128,)
-    """fully connected layers between the convolutions and the codes"""
+    """Fully connected layers between the convolutions and the codes."""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        width = (self.hidden or (128,))[-1]
-        decoder = self.coder(shape, 1, latent=self.latent_dim + self.noise_dim, slope=SLOPE).decoder
-        body = self.judge(shape, self.hidden[:-1], out=width, slope=SLOPE)
-        pairs = self.judge((2 * shape[0], *shape[1:]), self.hidden[:-1], out=width, slope=SLOPE)
-        # Without normalization all images of the generator become alike, and the discriminator has won.
+        width, sizes = (self.hidden or (128,))[-1], self.layer_sizes()
+        # The encoder of this pair is unused; it is built since the seeds of recorded runs include it.
+        decoder = build_autoencoder(shape, 1, self.latent_dim + self.noise_dim, sizes, slope=SLOPE).decoder
+        trunk = sizes._replace(hidden=self.hidden[:-1])
+        body = build_encoder(shape, width, trunk, slope=SLOPE)
+        pairs = build_encoder((2 * shape[0], *shape[1:]), width, trunk, slope=SLOPE)
+        # Without batch normalization all images of the generator become alike, and the discriminator wins.
         return GAN(BatchNormNetwork(decoder), body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
@@ -86,8 +97,9 @@ class InfoGANCR(Autoencoding):
         return {"": Adam(self.lr, BETAS)}
 
     def after_training(self, data: FactorData) -> None:
+        """Fix the statistics of the generator's batch normalization."""
         net: Any = self.net_
-        net.decoder.freeze_statistics(self.sample_noise(USUAL, Generator().manual_seed(self.seed))["c"])
+        net.decoder.freeze_statistics(self.sample_noise(CALIBRATION_SAMPLES, Generator().manual_seed(self.seed))["c"])
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         def uniform(*shape: int) -> Tensor:
@@ -99,51 +111,52 @@ class InfoGANCR(Autoencoding):
                 "rest": 2 * uniform(n, self.noise_dim) - 1}  # fmt: skip
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute Eqs. 2 to 4 for the generator, and the same three losses for the other networks."""
         x, c, k, progress = batch["x"], batch["c"], batch["k"], batch["progress"]
-        # Pairs far apart are not usual ones: they are drawn by the means and variances of the others.
-        images = self.mean(net.decoder(torch.cat([c, self.couples(batch, progress)]), rows=len(c)))
+        # Pairs with a gap are not typical latents: they are normalized by the statistics of the others.
+        images = self.decoder_mean(net.decoder(torch.cat([c, self.sample_pairs(batch, progress)]), rows=len(c)))
         fake, first, second = images.chunk(3)
-        codes = c[:, : self.latent_dim]
+        codes, pair = c[:, : self.latent_dim], torch.cat([first, second], 1)
 
-        # The generator: it wants to be taken for real, its codes to be read off, and pairs to tell what they share.
+        # The generator: images look real, their codes can be predicted, and pairs show which code they share.
         h = apply_frozen(net.body, fake)
-        fool = F.softplus(-apply_frozen(net.real, h)).mean()
+        fool = F.softplus(-apply_frozen(net.real, h)).mean()  # -log D(G(c, z))
         info = 0.5 * (apply_frozen(net.q, h) - codes).square().sum(1).mean()  # -log Q(c | G(c, z))
-        acts = (progress + SLACK >= self.contrast_after).float()
-        pair = torch.cat([first, second], 1)
         contrast = F.cross_entropy(apply_frozen(net.pairs, pair), k)
+        is_active = (progress + ROUNDING >= self.contrast_after).float()
+        generator = fool + self.info * info + is_active * self.contrast * contrast
 
-        # The discriminators: the same three from the other side.
+        # Discriminator, Q and pair classifier, with no gradient to the generator.
         h = net.body(torch.cat([x, fake.detach()]))
-        yes, no = net.real(h).chunk(2)
-        told = F.softplus(-yes).mean() + F.softplus(no).mean()
-        read = 0.5 * (net.q(h[len(x) :]) - codes).square().sum(1).mean()
-        tell = F.cross_entropy(net.pairs(pair.detach()), k)
-        generator = fool + self.info * info + acts * self.contrast * contrast
+        real_logits, fake_logits = net.real(h).chunk(2)
+        discriminator = F.softplus(-real_logits).mean() + F.softplus(fake_logits).mean()
+        q_loss = 0.5 * (net.q(h[len(x) :]) - codes).square().sum(1).mean()
+        pair_loss = F.cross_entropy(net.pairs(pair.detach()), k)
         return {
-            "loss": generator + told + self.info * read + tell,
-            "fool": fool, "info": info, "contrast": contrast, "discriminator": told,
+            "loss": generator + discriminator + self.info * q_loss + pair_loss,
+            "fool": fool, "info": info, "contrast": contrast, "discriminator": discriminator,
         }  # fmt: skip
 
-    def couples(self, batch: dict[str, Tensor], progress: Tensor) -> Tensor:
-        """Latents of pairs that share code k and the noise, other codes being a gap apart, (2 n, d + noise)."""
-        room = max(1 - self.contrast_after, 1e-9)
-        done = (
-            ((progress - self.contrast_after) / room * (self.gap_stages + 1) + SLACK).floor().clamp(0, self.gap_stages)
-        )
-        gap = self.gap * (1 - done / self.gap_stages)
-        one, other = ((2 - gap) * batch[name] - (1 - gap / 2) for name in ("one", "other"))  # inside by half the gap
+    def sample_pairs(self, batch: dict[str, Tensor], progress: Tensor) -> Tensor:
+        """Return latents of pairs, (2 n, d + noise_dim), that share code k and the noise.
+
+        Their other codes differ by at least the gap, which falls in stages.
+        """
+        remaining = max(1 - self.contrast_after, 1e-9)
+        stage = (progress - self.contrast_after) / remaining * (self.gap_stages + 1) + ROUNDING
+        gap = self.gap * (1 - stage.floor().clamp(0, self.gap_stages) / self.gap_stages)
+        one, other = ((2 - gap) * batch[name] - (1 - gap / 2) for name in ("one", "other"))  # leaves room for the gap
         sign = torch.where(one > other, 1.0, -1.0)
-        shares = torch.arange(self.latent_dim, device=one.device) == batch["k"][:, None]
-        same = 2 * batch["one"] - 1
-        a = torch.where(shares, same, one + sign * gap / 2)
-        b = torch.where(shares, same, other - sign * gap / 2)
+        shared = torch.arange(self.latent_dim, device=one.device) == batch["k"][:, None]
+        common = 2 * batch["one"] - 1
+        a = torch.where(shared, common, one + sign * gap / 2)
+        b = torch.where(shared, common, other - sign * gap / 2)
         return torch.cat([torch.cat([a, b]), batch["rest"].repeat(2, 1)], 1)
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.apply_network(lambda net, part: net.q(net.body(part)), x)
+        return self.apply_network(lambda net, rows: net.q(net.body(rows)), x)
 
     def decode(self, z: Tensor) -> Tensor:
-        """With all that nobody asked for at zero."""
-        still = z.new_zeros(len(z), self.noise_dim)
-        return self.mean(self.apply_network(lambda net, part: net.decoder(part), torch.cat([z, still], 1)))
+        """Return images of codes, with the noise at zero."""
+        noise = z.new_zeros(len(z), self.noise_dim)
+        return super().decode(torch.cat([z, noise], 1))

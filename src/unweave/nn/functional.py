@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.func import functional_call
+from torch.nn import functional as F
 
 
 class Normal(NamedTuple):
@@ -105,3 +106,77 @@ def scale_gradient(x: Tensor, weight: Any) -> Tensor:
 def one_hot(index: Tensor, size: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Return indices (...) one-hot, (..., size); `torch.nn.functional.one_hot` cannot be mapped over lanes by vmap."""
     return (index[..., None] == torch.arange(size, device=index.device)).to(dtype)
+
+
+Terms = dict[str, tuple[Any, Tensor]]
+"""Weight and value of each term of a loss, by name."""
+
+
+def weighted_sum(terms: Terms) -> dict[str, Tensor]:
+    """Return the weighted sum as 'loss', and every term without its weight, for the history.
+
+    Example:
+        >>> weighted_sum({"rec": (1, torch.tensor(3.0)), "kl": (4, torch.tensor(0.5))})
+        {'loss': tensor(5.), 'rec': tensor(3.), 'kl': tensor(0.5000)}
+    """
+    total = sum(weight * value for weight, value in terms.values())
+    return {"loss": torch.as_tensor(total)} | {name: value for name, (_, value) in terms.items()}
+
+
+def mean_kl(q: Normal) -> Tensor:
+    """Compute KL(q || N(0, I)) in nats, summed over codes and averaged over the batch: (n, d) -> scalar."""
+    return kl_to_standard(q).sum(-1).mean()
+
+
+def gaussian_js(q: Normal, p: Normal) -> Tensor:
+    """Compute an upper bound on the Jensen-Shannon divergence of every coordinate, (..., d).
+
+    The mixture (q + p) / 2 is replaced by the Gaussian with its mean and variance. The bound still grows where the
+    divergence itself saturates at log 2, so that distant coordinates can be ranked.
+    """
+    q_var, p_var = q.logvar.exp(), p.logvar.exp()
+    middle = Normal((q.mean + p.mean) / 2, ((q_var + p_var) / 2 + (q.mean - p.mean) ** 2 / 4).log())
+    return (kl(q, middle) + kl(p, middle)) / 2
+
+
+def average_by_class(q: Normal, labels: Tensor, classes: int) -> Normal:
+    """Average means and variances over the rows of the same class: (n, d) and labels (n,) -> (n, d)."""
+    same = one_hot(labels, classes)  # (n, classes)
+    average = same @ (same / same.sum(0).clamp(min=1)).T  # (n, n): each row averages over its class
+    return Normal(average @ q.mean, (average @ q.logvar.exp()).log())
+
+
+def supervised_contrast(z: Tensor, labels: Tensor, temperature: Any) -> Tensor:
+    """Compute the supervised contrastive loss of codes (n, d) and labels (n,): Khosla et al. (2020), Eq. 2.
+
+    The loss of an observation is -log p of picking one of its own class, averaged over these. Codes are normalized to
+    the unit sphere. A single code, whose sphere has only two points, is compared by squared distance instead.
+    Observations without a partner of their class in the batch are left out.
+    """
+    similarity = -((z - z.T) ** 2) if z.shape[1] == 1 else F.normalize(z, dim=1) @ F.normalize(z, dim=1).T
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    log_p = torch.log_softmax((similarity / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
+    partners = ((labels[:, None] == labels) & ~itself).float()
+    count = partners.sum(1)
+    losses = -(partners * log_p).sum(1) / count.clamp(min=1)
+    return losses.sum() / (count > 0).sum().clamp(min=1)
+
+
+def random_fourier_features(z: Tensor, frequencies: Tensor, phases: Tensor) -> Tensor:
+    """Compute random features of a Gaussian kernel of width sqrt(d), (n, d) -> (n, features).
+
+    Rahimi and Recht (2007); used by Louizos et al. (2016), Eq. 9. `frequencies` (features, d) are standard normal,
+    `phases` (features,) uniform on [0, 2 pi].
+    """
+    return math.sqrt(2 / len(frequencies)) * torch.cos(F.linear(z, frequencies) / math.sqrt(z.shape[1]) + phases)
+
+
+def mean_discrepancy(features: Tensor, groups: Tensor) -> Tensor:
+    """Compute the squared MMD of every group to all rows, averaged over the groups in the batch: a scalar.
+
+    `features` (n, f) are kernel features of the rows, `groups` (n, g) their group memberships, ones and zeros.
+    """
+    count = groups.sum(0)  # (g,)
+    group_means = groups.T @ features / count.clamp(min=1)[:, None]
+    present = (count > 0).to(features.dtype)
+    return ((group_means - features.mean(0)).square().sum(1) * present).sum() / present.sum().clamp(min=1)

@@ -11,27 +11,31 @@ from torch import Generator, Tensor
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan, paired, pairs
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import VAE, divergence, posterior, weighed
-from unweave.nn.functional import Normal, kl
+from unweave.methods.vae.base import VAE, posterior
+from unweave.nn.functional import Normal, kl, mean_kl, weighted_sum
 from unweave.utils.errors import InputError
 
 
 class AdaVAE(VAE):
-    """Abstract: both posteriors of a pair are replaced by a common one in the codes that seem to be shared."""
+    """Abstract VAE on pairs of observations that share some factors (Locatello et al., 2020, Sec. 4).
+
+    Minimizes `E[-log p(x | z)] + beta KL(q(z | x) || p(z))`, averaged over both observations. Their posteriors are
+    replaced by a common one in the codes that seem to be shared.
+    """
 
     paper = "Locatello et al. (2020), Sec. 4"
     needs = "pairs"
 
     beta: Lane = 1.0
-    """weight of the KL term"""
+    """Weight of the KL term."""
     changed: int | Literal["uniform"] = "uniform"
-    """factors that differ in a pair: so many, or a number drawn for each pair; data with one factor are paired by it"""
+    """Factors that differ in a pair: a number, or drawn for each pair. Data with one factor are paired by it."""
     distance: Literal["one-sided", "symmetric"] = "one-sided"
-    """between the codes of a pair: KL(q || q'), as in the paper, or the mean of both directions"""
+    """Distance between the codes of a pair: KL(q || q'), as in the paper, or the mean of both directions."""
 
     @abstractmethod
-    def common(self, q: Normal, q2: Normal) -> Normal:
-        """One posterior in the place of two."""
+    def merge(self, q: Normal, q2: Normal) -> Normal:
+        """Return the common posterior that replaces two, (n, d) each."""
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         count = len(data.factors)
@@ -45,44 +49,61 @@ class AdaVAE(VAE):
         return super().sample_noise(n, rng) | {"eps2": super().sample_noise(n, rng)["eps"]}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute reconstruction + beta KL of both observations, with merged posteriors."""
         x, x2 = batch["x"], batch["x2"]
-        q, q2 = averaged(posterior(net, x), posterior(net, x2), self)
-        rec = self.reconstruction(x, net.decoder(q.sample(batch["eps"])))
-        rec2 = self.reconstruction(x2, net.decoder(q2.sample(batch["eps2"])))
-        both = 0.5 * (divergence(q) + divergence(q2))
-        return weighed({"rec": (1, 0.5 * (rec + rec2).mean()), "kl": (self.beta, both)})
+        q, q2 = self.merge_shared(posterior(net, x), posterior(net, x2))
+        rec = self.reconstruction_loss(x, net.decoder(q.sample(batch["eps"])))
+        rec2 = self.reconstruction_loss(x2, net.decoder(q2.sample(batch["eps2"])))
+        kl_of_both = 0.5 * (mean_kl(q) + mean_kl(q2))
+        return weighted_sum({"rec": (1, 0.5 * (rec + rec2).mean()), "kl": (self.beta, kl_of_both)})
+
+    def merge_shared(self, q: Normal, q2: Normal) -> tuple[Normal, Normal]:
+        """Return both posteriors with the common one in shared codes, Eqs. 5 to 7.
+
+        A code is shared if the distance of its two posteriors is below the midpoint between the smallest and the
+        largest distance of all codes of the pair.
+        """
+        delta = kl(q, q2)  # (n, d)
+        if self.distance == "symmetric":
+            delta = (delta + kl(q2, q)) / 2
+        threshold = (delta.amax(-1, keepdim=True) + delta.amin(-1, keepdim=True)) / 2
+        shared, merged = delta < threshold, self.merge(q, q2)
+        a, b = (Normal(*(torch.where(shared, new, old) for new, old in zip(merged, p, strict=True))) for p in (q, q2))
+        return a, b
 
 
 @final
 class AdaGVAE(AdaVAE):
-    """Ada-GVAE: from pairs that share some factors; shared codes get the mean of both means and of both variances."""
+    """Ada-GVAE (Locatello et al., 2020): shared codes of a pair get the averages of both means and variances.
+
+    Example:
+        >>> import numpy as np
+        >>> x, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 2
+        >>> AdaGVAE(latent_dim=2, steps=2, layers=(8,)).fit(x, y).transform(x).shape
+        (50, 2)
+    """
 
     name = "ada-gvae"
 
-    def common(self, q: Normal, q2: Normal) -> Normal:
+    def merge(self, q: Normal, q2: Normal) -> Normal:
         return Normal((q.mean + q2.mean) / 2, ((q.logvar.exp() + q2.logvar.exp()) / 2).log())
 
 
 @final
 class AdaMLVAE(AdaVAE):
-    """Ada-ML-VAE: from pairs that share some factors; shared codes get the product of both Gaussians."""
+    """Ada-ML-VAE (Locatello et al., 2020): shared codes of a pair get the product of both Gaussians.
+
+    Example:
+        >>> import numpy as np
+        >>> x, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 2
+        >>> AdaMLVAE(latent_dim=2, steps=2, layers=(8,)).fit(x, y).transform(x).shape
+        (50, 2)
+    """
 
     name = "ada-ml-vae"
     aliases = ("ada-mlvae",)
 
-    def common(self, q: Normal, q2: Normal) -> Normal:
+    def merge(self, q: Normal, q2: Normal) -> Normal:
         # The published code takes twice this variance: the normalized product of the square roots.
         logvar = -torch.logaddexp(-q.logvar, -q2.logvar)
         return Normal(q.mean * (logvar - q.logvar).exp() + q2.mean * (logvar - q2.logvar).exp(), logvar)
-
-
-def averaged(q: Normal, q2: Normal, method: AdaVAE) -> tuple[Normal, Normal]:
-    """Both posteriors with the common one where their distance is below half-way between its extremes; Eq. 5 to 7."""
-    delta = kl(q, q2)  # (n, d)
-    if method.distance == "symmetric":
-        delta = (delta + kl(q2, q)) / 2
-    threshold = (delta.amax(-1, keepdim=True) + delta.amin(-1, keepdim=True)) / 2
-    shared = delta < threshold
-    both = method.common(q, q2)
-    a, b = (Normal(*(torch.where(shared, new, old) for new, old in zip(both, p, strict=True))) for p in (q, q2))
-    return a, b
