@@ -30,9 +30,9 @@ Numbers = dict[str, float]
 
 SMALL: dict[str, Any] = {
     "latent_dim": 2, "steps": 20, "batch_size": 16, "layers": (8,), "widths": (8, 8), "hidden": (16,), "critic": (8,),
-    "judges": (8,), "translator": 8, "inner_steps": 2, "discriminator": (8,), "disentanglers": (8,), "upper": (8,),
-    "prior_hidden": (8,), "upper_dim": 2, "waves": 16, "blocks": 2, "width": 8, "conv_blocks": 2, "conv_widths": (4, 4),
-    "lr": 0.003, "seed": 3, "device": "cpu",
+    "discriminator_hidden": (8,), "translator": 8, "inner_steps": 2, "discriminator": (8,), "disentanglers": (8,),
+    "upper": (8,), "prior_hidden": (8,), "upper_dim": 2, "random_features": 16, "blocks": 2, "width": 8,
+    "conv_blocks": 2, "conv_widths": (4, 4), "lr": 0.003, "seed": 3, "device": "cpu",
 }  # fmt: skip
 
 # What is learned from ----------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ AUTOENCODERS = (
     "InterventionAutoencoder", "IRMAE", "IVAE",
 )  # fmt: skip
 EVERY = (*SPECTRAL, *LABELED, *PAIRED, *FLOWS, *AUTOENCODERS)
-NUISANCES: dict[str, Any] = {"label": "row", "known": ("column", "light")}
+NUISANCES: dict[str, Any] = {"label": "row", "nuisances": ("column", "light")}
 
 Case = Callable[[], tuple[Arrays, Numbers]]
 

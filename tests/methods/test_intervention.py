@@ -20,7 +20,7 @@ from unweave.datasets import Resampled, SquaresXY
 from unweave.experiments.run import Run, read_run
 from unweave.experiments.study import execute
 from unweave.methods import PCA, BetaVAE, FactorVAE, InfoGANCR, InterventionAutoencoder
-from unweave.methods.intervention import RIDGE, STEEPEST, exchanged, ridge
+from unweave.methods.intervention import MAX_GRADIENT_NORM, RIDGE_STRENGTH, predict_by_ridge, set_feature
 from unweave.metrics import dci, sap, translation_difficulty
 from unweave.metrics.contract import Scorer, variants
 from unweave.metrics.uncertainty import score_table
@@ -29,7 +29,7 @@ from unweave.nn.functional import permute_columns
 from unweave.nn.spectral_norm import apply_spectral_norm, divide_by_spectral_norm
 from unweave.training.loop import train
 
-SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "judges": (8,), "translator": 4, "inner_steps": 2}
+SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "discriminator_hidden": (8,), "translator": 4, "inner_steps": 2}
 
 
 class Squared(nn.Module):
@@ -83,7 +83,7 @@ def test_reconstructions_after_both_interventions_are_those_of_figure_2(ready):
 def test_the_adversarial_loss_is_reweighted_and_each_side_gets_its_own_gradient(ready):
     method, net, batch = ready(adversary="minimax")
     x_1, real = batch["x_r"].clone().requires_grad_(), batch["x"]
-    adv, critic = method.adversarial(net, real, x_1)
+    adv, critic = method.adversarial_losses(net, real, x_1)
     w = net.weight(x_1)[:, 0].exp()
     belief = torch.sigmoid(net.discriminator(x_1)[:, 0])
     expected = (w / w.mean() * (1 - belief).log()).mean()
@@ -98,7 +98,7 @@ def test_the_adversarial_loss_is_reweighted_and_each_side_gets_its_own_gradient(
 
     assert moved(adv) == {"weight", "x_1"}
     assert moved(critic) == {"discriminator"}
-    softer, _ = replace_setting(method, adversary="non-saturating").adversarial(net, real, x_1)
+    softer, _ = replace_setting(method, adversary="non-saturating").adversarial_losses(net, real, x_1)
     assert moved(softer) == {"weight", "x_1"}
     slope = torch.autograd.grad(softer, x_1, retain_graph=True)[0]
     fixed = (w / w.mean()).detach()
@@ -121,19 +121,19 @@ def test_weights_have_mean_one_whatever_the_network_says(ready):
     with torch.no_grad():
         for p in net.weight.parameters():
             p.mul_(50)
-    adv, critic = method.adversarial(net, batch["x"], batch["x_r"])
+    adv, critic = method.adversarial_losses(net, batch["x"], batch["x_r"])
     assert math.isfinite(float(adv)) and math.isfinite(float(critic))
     for p in net.discriminator.parameters():
         nn.init.zeros_(p)  # D = 1/2 everywhere: then L_adv is log 1/2 times the mean weight, and once more
-    adv, critic = method.adversarial(net, batch["x"], batch["x_r"])
+    adv, critic = method.adversarial_losses(net, batch["x"], batch["x_r"])
     assert float(adv) == pytest.approx(math.log(2), rel=1e-5) and float(critic) == pytest.approx(
         2 * math.log(2), rel=1e-5
     )
 
 
 def test_without_reweighing_all_images_count_alike(ready):
-    method, net, batch = ready(reweigh=False, adversary="minimax")
-    adv, _ = method.adversarial(net, batch["x"], batch["x_r"])
+    method, net, batch = ready(reweight=False, adversary="minimax")
+    adv, _ = method.adversarial_losses(net, batch["x"], batch["x_r"])
     expected = (1 - torch.sigmoid(net.discriminator(batch["x_r"])[:, 0])).log().mean()
     assert float(adv) == pytest.approx(float(expected), rel=1e-5)
 
@@ -141,11 +141,11 @@ def test_without_reweighing_all_images_count_alike(ready):
 def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_others(ready):
     method, net, batch = ready(inner_lr=0.01)
     z, z_r = net.encoder(batch["x"]), net.encoder(batch["x_r"])
-    own = method.of_feature(torch.tensor([1]), z)
+    own = method.feature_mask(torch.tensor([1]), z)
     a, b = z_r[:1], z_r[1:2]
-    u, v = net.decoder(exchanged(z, a, b, own)).detach().chunk(2)
-    assert torch.equal(exchanged(z, a, b, own)[0, [0, 2]], z[0, [0, 2]])
-    assert float(exchanged(z, a, b, own)[0, 1]) == float(a[0, 1]) and float(exchanged(z, a, b, own)[6, 1]) == float(
+    u, v = net.decoder(set_feature(z, a, b, own)).detach().chunk(2)
+    assert torch.equal(set_feature(z, a, b, own)[0, [0, 2]], z[0, [0, 2]])
+    assert float(set_feature(z, a, b, own)[0, 1]) == float(a[0, 1]) and float(set_feature(z, a, b, own)[6, 1]) == float(
         b[0, 1]
     )
     theta = {name: p.detach().clone().requires_grad_() for name, p in net.translator.named_parameters()}
@@ -153,24 +153,24 @@ def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_others(ready):
         loss = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
         grads = torch.autograd.grad(loss, list(theta.values()))
         norm = torch.stack([g.square().sum() for g in grads]).sum().sqrt()
-        scale = min(1.0, STEEPEST / float(norm))
+        scale = min(1.0, MAX_GRADIENT_NORM / float(norm))
         theta = {
             n: (p - 0.01 * scale * g).detach().requires_grad_() for (n, p), g in zip(theta.items(), grads, strict=True)
         }
-    u, v = net.decoder(exchanged(z_r, a, b, own)).chunk(2)
+    u, v = net.decoder(set_feature(z_r, a, b, own)).chunk(2)
     expected = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
-    for through in ("data", "steps"):
-        found = replace_setting(method, through=through).difficulty(net, z, z_r, own, torch.tensor(1.0))
+    for diff_mode in ("data", "steps"):
+        found = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(1.0))
         assert float(found) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_weight_of_the_difficulty_is_that_of_the_gradient_which_reaches_the_autoencoder(ready):
     method, net, batch = ready()
 
-    def slopes(weight, through="data"):
+    def slopes(weight, diff_mode="data"):
         z, z_r = net.encoder(batch["x"]), net.encoder(batch["x_r"])
-        own = method.of_feature(torch.tensor([1]), z)
-        found = replace_setting(method, through=through).difficulty(net, z, z_r, own, torch.tensor(weight))
+        own = method.feature_mask(torch.tensor([1]), z)
+        found = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(weight))
         parts = [*net.decoder.parameters()], [*net.translator.parameters()]
         grads = torch.autograd.grad(found, parts[0] + parts[1], materialize_grads=True)
         return torch.cat([g.flatten() for g in grads[: len(parts[0])]]), grads[len(parts[0]) :]
@@ -179,8 +179,8 @@ def test_the_weight_of_the_difficulty_is_that_of_the_gradient_which_reaches_the_
     whole, same = slopes(1.0)
     torch.testing.assert_close(whole, 2 * half)
     assert all(torch.equal(a, b) for a, b in zip(taught, same, strict=True))
-    for through in ("data", "steps"):
-        assert float(slopes(0.0, through)[0].abs().max()) == 0
+    for diff_mode in ("data", "steps"):
+        assert float(slopes(0.0, diff_mode)[0].abs().max()) == 0
     assert not torch.allclose(slopes(1.0, "steps")[0], whole)  # the inner steps depend on the decoder too
 
 
@@ -190,31 +190,33 @@ def test_a_ridge_translator_is_scikit_learns_and_exact_where_it_can_be():
     map_ = rng.normal(size=(3, 3))
     v = u @ map_ + 1
     centered = u - u.mean(0)
-    known = Ridge(alpha=RIDGE * np.square(centered).sum(1).mean(), fit_intercept=False).fit(centered, v - v.mean(0))
-    found = ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
+    known = Ridge(alpha=RIDGE_STRENGTH * np.square(centered).sum(1).mean(), fit_intercept=False).fit(
+        centered, v - v.mean(0)
+    )
+    found = predict_by_ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
     np.testing.assert_allclose(found, known.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
     np.testing.assert_allclose(found, u_new @ map_ + 1, atol=0.1)
 
 
-def test_difficulty_by_ridge_is_none_for_an_exchange_that_is_linear(ready):
-    method, net, batch = ready(through="ridge")
+def test_ridge_difficulty_is_none_for_an_exchange_that_is_linear(ready):
+    method, net, batch = ready(diff_mode="ridge")
     assert not hasattr(net, "translator")
     z, z_r = batch["x"][:, :3], batch["x_r"][:, :3]
-    own = method.of_feature(torch.tensor([1]), z)
+    own = method.feature_mask(torch.tensor([1]), z)
     net.decoder = nn.Linear(3, 6)  # exchanging is adding a constant
-    easy = method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(1.0))
+    easy = method.ridge_difficulty(net, z, z_r, own, torch.tensor(1.0))
     net.decoder = nn.Sequential(nn.Linear(3, 6), Squared())
-    hard = method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(1.0))
+    hard = method.ridge_difficulty(net, z, z_r, own, torch.tensor(1.0))
     assert float(easy.detach()) < 0.02 * float(hard.detach())
     (slope,) = torch.autograd.grad(
-        method.difficulty_by_ridge(net, z, z_r, own, torch.tensor(0.0)), [net.decoder[0].weight]
+        method.ridge_difficulty(net, z, z_r, own, torch.tensor(0.0)), [net.decoder[0].weight]
     )
     assert float(slope.abs().max()) == 0
 
 
 def test_packs_learn_by_ridge_too(sheet):
     data = as_data(sheet)
-    settings = SMALL | {"features": 3, "diff_after": 0.0, "through": "ridge", "steps": 5}
+    settings = SMALL | {"features": 3, "diff_after": 0.0, "diff_mode": "ridge", "steps": 5}
     pack = [InterventionAutoencoder(**settings, seed=seed) for seed in (0, 1)]
     alone = InterventionAutoencoder(**settings, seed=1)
     for method in (*pack, alone):
@@ -237,7 +239,7 @@ def test_the_difficulty_waits_for_its_turn(ready):
 
 def test_features_of_several_codes_are_exchanged_whole():
     method = InterventionAutoencoder(features=3, feature_dim=2)
-    mask = method.of_feature(torch.tensor([2, 0]), torch.zeros(2, 6))
+    mask = method.feature_mask(torch.tensor([2, 0]), torch.zeros(2, 6))
     assert mask.tolist() == [[False] * 4 + [True] * 2, [True] * 2 + [False] * 4]
     assert method.feature_groups() == [[0, 1], [2, 3], [4, 5]]
 
@@ -252,7 +254,7 @@ def test_features_of_several_codes_are_exchanged_whole():
         ({"feature_dim": 0}, "feature_dim=0"),
         ({"batch_size": 1}, "batch_size=1"),
         ({"diff_after": 1.5}, "diff_after=1.5"),
-        ({"inner_steps": 0}, "through='off'"),
+        ({"inner_steps": 0}, "diff_mode='off'"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings, said, sheet):
@@ -274,9 +276,9 @@ def test_interventions_can_be_taken_back_after_training():
     turned = z @ np.array([[0.8, -0.6], [0.6, 0.8]])
     x = np.c_[turned, turned[:, :1] * turned[:, 1:], turned**2].astype(np.float32)
     weights = {"lambda_adv": 0.1, "lr": 2e-3, "weight_lr": 2e-4}
-    method = InterventionAutoencoder(features=2, layers=(32,), steps=400, batch_size=64, through="off", **weights).fit(
-        x
-    )
+    method = InterventionAutoencoder(
+        features=2, layers=(32,), steps=400, batch_size=64, diff_mode="off", **weights
+    ).fit(x)
     start, end = method.history.iloc[0], method.history.iloc[-1]
     assert end["rec"] < 0.1 * start["rec"]
     assert end["in"] < 0.1 * start["in"]
@@ -290,7 +292,7 @@ def test_pairs_share_one_code_and_differ_in_the_others_by_the_gap():
     batch = method.sample_noise(500, rng())
     rows = torch.arange(500)
     for progress, gap in ((0.0, 1.0), (0.5, 1.0), (0.7, 0.5), (0.999, 0.0)):
-        a, b = method.couples(batch, torch.tensor(progress)).chunk(2)
+        a, b = method.sample_pairs(batch, torch.tensor(progress)).chunk(2)
         assert a.shape == (500, 6) and float(a.abs().max()) <= 1 + 1e-6
         distance = (a - b)[:, :4].abs()
         assert bool((distance[rows, batch["k"]] == 0).all())

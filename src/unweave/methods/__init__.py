@@ -16,8 +16,9 @@ from unweave.methods.spectral.hessian import HessianICA
 from unweave.methods.spectral.laplacian import LaplacianICA
 from unweave.methods.spectral.tangent import TangentICA
 from unweave.methods.vae.ada_vae import AdaGVAE, AdaMLVAE
+from unweave.methods.vae.annealed_vae import AnnealedVAE
 from unweave.methods.vae.beta_tc_vae import BetaTCVAE
-from unweave.methods.vae.beta_vae import AnnealedVAE, BetaVAE
+from unweave.methods.vae.beta_vae import BetaVAE
 from unweave.methods.vae.dip_vae import DIPVAE
 from unweave.methods.vae.factor_vae import FactorVAE
 from unweave.methods.vae.ivae import IVAE

@@ -55,7 +55,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     aliases: ClassVar[tuple[str, ...]] = ()
     """former names, which still work"""
     renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """fields, learned attributes and parts of networks by their former names, so that old models still load"""
+    """Current names of fields, learned attributes and network parts by their former names, so that old models load.
+    A field that was removed has the name ''."""
     paper: ClassVar[str] = ""
     """the paper the method comes from"""
     needs: ClassVar[str] = "nothing"
@@ -305,6 +306,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         current = partial(_current_name, cls.renamed)
         try:
             values = {current(k): tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()}
+            values.pop("", None)  # fields that were removed
             params: dict[str, Any] = values
             method = cls(**params)
             tensors = {current(k): tensor for k, tensor in load_file(folder / "model.safetensors").items()}

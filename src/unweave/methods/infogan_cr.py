@@ -31,7 +31,9 @@ class GAN(nn.Module):
         super().__init__()
         self.decoder, self.body = decoder, apply_spectral_norm(nn.Sequential(body, nn.LeakyReLU(SLOPE)))
         self.real = apply_spectral_norm(nn.Linear(width, 1))
-        self.q = apply_spectral_norm(nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes)))
+        self.q = apply_spectral_norm(
+            nn.Sequential(nn.Linear(width, width), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
+        )
         self.pairs = nn.Sequential(apply_spectral_norm(pairs), nn.LeakyReLU(SLOPE), nn.Linear(width, codes))
 
 

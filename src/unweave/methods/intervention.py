@@ -148,7 +148,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     # Eq. 3 ------------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Compute Eq. 3: L_rec + lambda_in L_in + lambda_adv L_adv + lambda_diff L_diff, and the discriminator's loss."""
+        """Compute Eq. 3: L_rec + lambda_in L_in + lambda_adv L_adv + lambda_diff L_diff, and the loss of D."""
         x, k = batch["x"], batch["k"]
         z, z_r = net.encoder(torch.cat([x, batch["x_r"]])).chunk(2)  # (n, K D) each
         mask = self.feature_mask(k, z)

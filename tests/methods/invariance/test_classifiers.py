@@ -13,8 +13,8 @@ import unweave
 from unweave import InputError
 from unweave.data.arrays import as_data
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, VAEClassifier
-from unweave.methods.invariance.vfae import bounded, discrepancy, waves
-from unweave.nn.functional import scale_gradient
+from unweave.methods.invariance.vfae import bound_variance
+from unweave.nn.functional import mean_discrepancy, random_fourier_features, scale_gradient
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,), "latent_dim": 4}
 
@@ -24,7 +24,7 @@ def rng(seed=0):
 
 
 @pytest.fixture(scope="module")
-def told():
+def labeled_table():
     """Features that tell a class of three and a nuisance of two, and both as a table."""
     generator = np.random.default_rng(0)
     y, s = generator.integers(0, 3, 600), generator.integers(0, 2, 600)
@@ -32,8 +32,8 @@ def told():
     return x.astype(np.float32), pd.DataFrame({"kind": np.array(["a", "b", "c"])[y], "light": s})
 
 
-def test_classes_keep_their_names_and_probabilities_sum_to_one(told, tmp_path):
-    x, table = told
+def test_classes_keep_their_names_and_probabilities_sum_to_one(labeled_table, tmp_path):
+    x, table = labeled_table
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
     assert model.classes_.tolist() == ["a", "b", "c"]
     proba = model.predict_proba(x)
@@ -45,8 +45,8 @@ def test_classes_keep_their_names_and_probabilities_sum_to_one(told, tmp_path):
     assert (again.predict(x) == model.predict(x)).all() and again.classes_.tolist() == ["a", "b", "c"]
 
 
-def test_data_bring_their_own_labels(told):
-    x, table = told
+def test_data_bring_their_own_labels(labeled_table):
+    x, table = labeled_table
     data = as_data(x, table)
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(data)
     assert model.score(data) == model.score(x, table["kind"].to_numpy())
@@ -54,8 +54,8 @@ def test_data_bring_their_own_labels(told):
     assert other.classes_.tolist() == [0, 1] and other.score(data) > 0.95
 
 
-def test_a_score_is_of_the_column_that_was_learned(told):
-    x, table = told
+def test_a_score_is_of_the_column_that_was_learned(labeled_table):
+    x, table = labeled_table
     codes = np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})]
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="y2").fit(x, codes)
     assert model.score(x, codes) == model.score(x, codes[:, 1]) == model.score(x, codes[:, 1:]) > 0.95
@@ -68,8 +68,8 @@ def test_a_score_is_of_the_column_that_was_learned(told):
         model.score(x, pd.DataFrame({"light": table["light"], "color": table["kind"]}))
 
 
-def test_columns_of_labels_may_be_numbered(told):
-    x, table = told
+def test_columns_of_labels_may_be_numbered(labeled_table):
+    x, table = labeled_table
     numbered = pd.DataFrame(np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})])
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="1").fit(x, numbered)
     assert model.score(x, numbered) > 0.95
@@ -77,8 +77,8 @@ def test_columns_of_labels_may_be_numbered(told):
         model.fit(x, numbered.set_axis([0, 0], axis=1))
 
 
-def test_what_cannot_be_classified_is_said(told):
-    x, table = told
+def test_what_cannot_be_classified_is_said(labeled_table):
+    x, table = labeled_table
     model = CNNClassifier(**SMALL).fit(x, table["light"].to_numpy())
     with pytest.raises(InputError, match="class '7' was not learned"):
         model.score(x[:2], [0, 7])
@@ -97,29 +97,29 @@ def test_what_cannot_be_classified_is_said(told):
         model.inverse_transform(model.transform(x))
 
 
-def ready(cls, told, **settings):
+def ready(cls, labeled_table, **settings):
     """A method that knows its data, its network, and a batch."""
-    data = as_data(*told)
+    data = as_data(*labeled_table)
     method = cls(**SMALL | settings).fit(data)
     plan = method.plan(data, 16, rng())
     batch = {"x": data.render(plan.views["x"]).float(), **plan.extras, **method.sample_noise(16, rng())}
     return method, method.build((4,)), batch | {"progress": torch.tensor(0.0)}
 
 
-def test_nuisances_are_all_other_factors(told):
-    method, _, batch = ready(CAI, told)
-    assert method.sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
+def test_nuisances_are_all_other_factors(labeled_table):
+    method, _, batch = ready(CAI, labeled_table)
+    assert method.nuisance_sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
     assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
-    torch.testing.assert_close(method.any_nuisance(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
-    method.sizes_, method.seen_ = [4], [[0, 2]]  # two of four colors, say, are in the training set
-    torch.testing.assert_close(method.any_nuisance(torch.zeros(1, 4)), torch.tensor([[0.5, 0.0, 0.5, 0.0]]))
-    alone = CAI(**SMALL).fit(told[0], told[1]["kind"].to_numpy())
+    torch.testing.assert_close(method.uniform_nuisances(torch.zeros(3, 4)), torch.full((3, 2), 0.5))
+    method.nuisance_sizes_, method.nuisance_levels_ = [4], [[0, 2]]  # two of four colors, say, are in the training set
+    torch.testing.assert_close(method.uniform_nuisances(torch.zeros(1, 4)), torch.tensor([[0.5, 0.0, 0.5, 0.0]]))
+    alone = CAI(**SMALL).fit(labeled_table[0], labeled_table[1]["kind"].to_numpy())
     assert "nothing to be invariant to" in alone.diagnosis_[0]
     assert alone.one_hot(torch.zeros(5, 0, dtype=torch.long)).shape == (5, 0)
 
 
-def test_cai_turns_the_gradient_of_its_discriminators_round(told):
-    method, net, batch = ready(CAI, told, strength=0.5)
+def test_cai_turns_the_gradient_of_its_discriminators_round(labeled_table):
+    method, net, batch = ready(CAI, labeled_table, strength=0.5)
     nuisance = method.loss(net, batch)["nuisance"]
     z = net.encoder(batch["x"])
     plain = F.cross_entropy(net.discriminators[0](z), batch["s"][:, 0])
@@ -139,8 +139,8 @@ def test_cai_turns_the_gradient_of_its_discriminators_round(told):
     assert float(scale_gradient(x, -3.0)) == pytest.approx(2.0) and float(slope) == pytest.approx(-12.0)
 
 
-def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(told):
-    x, table = told
+def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(labeled_table):
+    x, table = labeled_table
     settings = {"steps": 400, "lr": 0.01, "batch_size": 64, "layers": (16,), "latent_dim": 4}
     left = {}
     for name, model in (("plain", CNNClassifier(**settings)), ("cai", CAI(**settings, strength=2.0))):
@@ -150,8 +150,8 @@ def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(told):
     assert left["plain"] > 0.95 and left["cai"] < left["plain"] - 0.1
 
 
-def test_cvib_weighs_its_three_terms_and_tells_the_decoder_the_nuisances(told):
-    method, net, batch = ready(CVIB, told, beta=0.3, strength=0.2)
+def test_cvib_weighs_its_three_terms_and_tells_the_decoder_the_nuisances(labeled_table):
+    method, net, batch = ready(CVIB, labeled_table, beta=0.3, strength=0.2)
     terms = method.loss(net, batch)
     mean, logvar = net.encoder(batch["x"]).chunk(2, 1)
     z = mean + batch["eps"] * (logvar / 2).exp()
@@ -166,7 +166,7 @@ def test_random_waves_are_a_gaussian_kernel():
     torch.manual_seed(0)
     z = torch.randn(6, 3)
     slopes, phases = torch.randn(20_000, 3), 2 * math.pi * torch.rand(20_000)
-    found = waves(z, slopes, phases)
+    found = random_fourier_features(z, slopes, phases)
     expected = torch.exp(-torch.cdist(z, z).square() / (2 * 3))
     torch.testing.assert_close(found @ found.T, expected, atol=0.03, rtol=0)
 
@@ -174,14 +174,14 @@ def test_random_waves_are_a_gaussian_kernel():
 def test_discrepancy_is_the_distance_of_the_means_of_each_group_to_all():
     features = torch.tensor([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
     s = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])  # nobody has the third value
-    assert float(discrepancy(features, s)) == pytest.approx(4.0)  # each of two means is 2 away from the common one
+    assert float(mean_discrepancy(features, s)) == pytest.approx(4.0)  # each of two means is 2 away from the common one
     mixed = s[[0, 2, 0, 2]]
-    assert float(discrepancy(features, mixed)) == pytest.approx(1.0)
-    assert float(discrepancy(features, torch.zeros(4, 0))) == 0
+    assert float(mean_discrepancy(features, mixed)) == pytest.approx(1.0)
+    assert float(mean_discrepancy(features, torch.zeros(4, 0))) == 0
 
 
-def test_vfae_holds_its_bound_and_its_distance(told):
-    method, net, batch = ready(VFAE, told, generative=0.1, mmd=3.0)
+def test_vfae_holds_its_bound_and_its_distance(labeled_table):
+    method, net, batch = ready(VFAE, labeled_table, generative=0.1, mmd=3.0)
     terms = method.loss(net, batch)
     total = terms["ce"] + 0.1 * terms["bound"] + 3 * terms["mmd"]
     assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
@@ -199,12 +199,12 @@ def test_vfae_holds_its_bound_and_its_distance(told):
 
 
 def scale(both):
-    q = bounded(unweave.nn.functional.Normal(*both.chunk(2, 1)))
+    q = bound_variance(unweave.nn.functional.Normal(*both.chunk(2, 1)))
     return q.mean, (q.logvar / 2).exp()
 
 
-def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(told):
-    method, net, batch = ready(UAI, told, dropout=0.5, gamma=2.0)
+def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(labeled_table):
+    method, net, batch = ready(UAI, labeled_table, dropout=0.5, gamma=2.0)
     terms = method.loss(net, batch)
     e = net.encoder(batch["x"])
     e1, e2 = e[:, :2], e[:, 2:]
@@ -219,22 +219,22 @@ def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(told)
         torch.testing.assert_close(a, -2 * b, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(net.classifier(e1), net.classifier(method.predictive(e)))
     with pytest.raises(InputError, match="dropout=1"):
-        UAI(**SMALL, dropout=1.0).fit(*told)
+        UAI(**SMALL, dropout=1.0).fit(*labeled_table)
 
 
-def test_the_vae_classifier_weighs_what_it_generates(told):
-    method, net, batch = ready(VAEClassifier, told, beta=3.0, generative=0.5)
+def test_the_vae_classifier_weighs_what_it_generates(labeled_table):
+    method, net, batch = ready(VAEClassifier, labeled_table, beta=3.0, generative=0.5)
     terms = method.loss(net, batch)
     total = terms["ce"] + 0.5 * terms["rec"] + 1.5 * terms["kl"]
     assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
-    assert method.inverse_transform(method.transform(told[0][:3])).shape == (3, 4)
+    assert method.inverse_transform(method.transform(labeled_table[0][:3])).shape == (3, 4)
 
 
 # Found by review ------------------------------------------------------------------------------------------------
 
 
-def test_labels_are_compared_by_their_values_whatever_form_they_come_in(told):
-    x, table = told
+def test_labels_are_compared_by_their_values_whatever_form_they_come_in(labeled_table):
+    x, table = labeled_table
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
     part = table["kind"].to_numpy() != "a"  # in these data "b" is level 0
     assert model.score(as_data(x[part], table["kind"].to_numpy()[part])) > 0.95
@@ -253,15 +253,15 @@ def test_labels_are_compared_by_their_values_whatever_form_they_come_in(told):
         CNNClassifier(**SMALL).fit(x, table["kind"].where(table["kind"] != "a").to_numpy())
 
 
-def test_predictions_do_not_mind_that_codes_come_as_a_table(told):
-    x, table = told
+def test_predictions_do_not_mind_that_codes_come_as_a_table(labeled_table):
+    x, table = labeled_table
     model = CNNClassifier(**SMALL).fit(x, table["kind"].to_numpy()).set_output(transform="pandas")
     assert model.transform(x).columns[0] == "cnnclassifier0" and len(model.predict(x)) == len(x)
 
 
-def test_an_informed_classifier_is_told_what_you_name(told):
-    x, table = told
-    model = CAI(**SMALL, known=("light",)).fit(x, table.assign(extra=0 * table["light"]))
-    assert model.sizes_ == [2]
+def test_only_named_nuisances_are_used(labeled_table):
+    x, table = labeled_table
+    model = CAI(**SMALL, nuisances=("light",)).fit(x, table.assign(extra=0 * table["light"]))
+    assert model.nuisance_sizes_ == [2]
     with pytest.raises(InputError, match="named twice"):
-        CAI(**SMALL, known=("light", "light")).fit(x, table)
+        CAI(**SMALL, nuisances=("light", "light")).fit(x, table)

@@ -21,9 +21,9 @@ from unweave.data.supervision import pairs
 from unweave.datasets.colored import Painted
 from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.invariance import swap_contrast
-from unweave.methods.invariance.swap_contrast import SHRUNK, apart, class_mean, contrast, settled
+from unweave.methods.invariance.swap_contrast import WEIGHT_DECAY, fit_classifier, squared_distance
 from unweave.metrics import nuisance_probe
-from unweave.nn.functional import Normal
+from unweave.nn.functional import Normal, average_by_class, gaussian_js, kl, supervised_contrast
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,)}
 
@@ -33,7 +33,7 @@ def rng(seed=0):
 
 
 @pytest.fixture(scope="module")
-def told():
+def labeled_table():
     """Features that tell a class of three and two nuisances, and all as a table."""
     generator = np.random.default_rng(0)
     y, s, t = generator.integers(0, 3, 900), generator.integers(0, 2, 900), generator.integers(0, 3, 900)
@@ -54,27 +54,27 @@ def test_contrast_is_equation_9():
         total = sum(np.exp(unit[i] @ unit[a] / 0.5) for a in others)
         same = [p for p in others if u[p] == u[i]]
         each.append(-np.mean([np.log(np.exp(unit[i] @ unit[p] / 0.5) / total) for p in same]))
-    assert contrast(z, u, 0.5).item() == pytest.approx(np.mean(each))
-    assert contrast(z, torch.arange(6), 0.5).item() == 0  # no one has anyone
+    assert supervised_contrast(z, u, 0.5).item() == pytest.approx(np.mean(each))
+    assert supervised_contrast(z, torch.arange(6), 0.5).item() == 0  # no one has anyone
 
 
 def test_a_class_that_is_far_from_the_others_has_no_contrast_left():
     z = torch.tensor([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]])
-    assert contrast(z, torch.tensor([0, 0, 1, 1]), 0.02).item() == pytest.approx(0, abs=1e-6)
-    assert contrast(z, torch.tensor([0, 1, 0, 1]), 0.02).item() > 10
+    assert supervised_contrast(z, torch.tensor([0, 0, 1, 1]), 0.02).item() == pytest.approx(0, abs=1e-6)
+    assert supervised_contrast(z, torch.tensor([0, 1, 0, 1]), 0.02).item() > 10
 
 
 def test_the_mean_of_a_class_is_equation_8():
     q = Normal(torch.tensor([[1.0], [3.0], [10.0]]), torch.tensor([[1.0], [3.0], [5.0]]).log())
-    mean, logvar = class_mean(q, torch.tensor([0, 0, 2]), 4)
+    mean, logvar = average_by_class(q, torch.tensor([0, 0, 2]), 4)
     assert mean[:, 0].tolist() == [2, 2, 10] and logvar.exp()[:, 0].tolist() == pytest.approx([2, 2, 5])
 
 
 def test_the_kullback_leibler_divergence_is_equation_3_and_js_a_bound_on_4():
     q, q2 = Normal(torch.tensor([[0.0, 1.0]]), torch.zeros(1, 2)), Normal(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2))
-    torch.testing.assert_close(SwapContrast().distance(q, q2), torch.tensor([[2.0, 0.0]]))
+    torch.testing.assert_close(kl(q, q2), torch.tensor([[2.0, 0.0]]))
     # Both are N(+-1, 1) around a middle of variance 2: KL = (1/2 + 1/2 - 1 + log 2) / 2, twice the same.
-    other = SwapContrast(divergence="js").distance(q, q2)
+    other = gaussian_js(q, q2)
     torch.testing.assert_close(other, torch.tensor([[np.log(2) / 2, 0.0]], dtype=torch.float32))
 
 
@@ -86,7 +86,7 @@ def test_js_is_that_of_the_mixture_and_how_far_the_mixture_is_from_a_gaussian(me
     exact = sum(np.trapezoid(xlogy(v, v) - xlogy(v, m), x) for v in (p, p2)) / 2  # Eq. 4
     middle = norm.pdf(x, mean / 2, np.sqrt((1 + variance) / 2 + mean**2 / 4))
     assert exact <= np.log(2) + 1e-6
-    ours = SwapContrast(divergence="js").distance(
+    ours = gaussian_js(
         *(Normal(torch.tensor([[a]]), torch.tensor([[b]]).log()) for a, b in ((0.0, 1.0), (mean, variance)))
     )
     assert float(ours) == pytest.approx(exact + np.trapezoid(xlogy(m, m) - xlogy(m, middle), x), rel=1e-4)
@@ -95,11 +95,11 @@ def test_js_is_that_of_the_mixture_and_how_far_the_mixture_is_from_a_gaussian(me
 def exchange(z, k, progress=1.0, most=2, **settings):
     """L_dis of codes (2 n, 4), the first of which predicts, that are decoded to themselves."""
     method = SwapContrast(predictive_dim=1, nuisance_dim=3, likelihood="gaussian", **settings)
-    method.most_ = most
+    method.max_changed_ = most
     z = torch.as_tensor(z)
     net, q = SimpleNamespace(decoder=lambda codes: codes), Normal(z, torch.zeros_like(z))
     batch = {"changed": torch.as_tensor(k), "progress": torch.tensor(progress)}
-    return method.disentangle(net, q, z, z, batch).item()
+    return method.swap_loss(net, q, z, z, batch).item()
 
 
 def test_what_is_exchanged_is_equations_5_and_6():
@@ -115,25 +115,25 @@ def test_warm_ups_exchange_the_least_different_first_and_leave_out_what_is_diffi
     pair = [[0.0, 1.0, 2.0, 0.0], [0.0, 2.0, 9.0, 0.0]]
     assert exchange(pair, [1], progress=0.0) == 0  # one code is exchanged, the last
     assert exchange(pair, [1], progress=0.5) == 1
-    assert exchange(pair, [1], progress=0.0, warm_amount=0.0) == 1
+    assert exchange(pair, [1], progress=0.0, swap_warmup=0.0) == 1
     two = pair[:1] * 2 + pair[1:] * 2  # the same pair as one that is said to differ in one, and in two
     assert exchange(two, [2, 2], progress=0.2) == 0 and exchange(two, [1, 2], progress=0.5) == pytest.approx(1 / 2)
     method = SwapContrast()
-    method.most_ = 3
-    assert [method.allowed(torch.tensor(p)).item() for p in (0.0, 0.24, 0.26, 0.5, 1.0)] == [1, 1, 2, 3, 3]
+    method.max_changed_ = 3
+    assert [method.max_difficulty(torch.tensor(p)).item() for p in (0.0, 0.24, 0.26, 0.5, 1.0)] == [1, 1, 2, 3, 3]
     k, steps = torch.tensor([1, 3]), (0.0, 0.25, 0.5, 1.0)
-    assert [method.amount(k, torch.tensor(p), 5).tolist() for p in steps] == [[1, 1], [2, 1], [4, 2], [4, 2]]
+    assert [method.count_swapped(k, torch.tensor(p), 5).tolist() for p in steps] == [[1, 1], [2, 1], [4, 2], [4, 2]]
 
 
-def test_the_loss_is_the_weighted_sum_of_equation_10(told):
-    data = as_data(*told)
+def test_the_loss_is_the_weighted_sum_of_equation_10(labeled_table):
+    data = as_data(*labeled_table)
     weights = {"alpha": 2.0, "beta": 3.0, "gamma": 5.0, "generative": 7.0}
     method = SwapContrast(**SMALL, **weights)
     terms, _, _ = lost(method, data)
     assert set(terms) == {"loss", "rec", "kl", "ce", "zp", "sup", "dis"}
     parts = {"rec": 1, "ce": 1, "dis": 2, "sup": 3, "zp": 5, "kl": 7}
     torch.testing.assert_close(terms["loss"], sum(w * terms[name] for name, w in parts.items()))
-    torch.testing.assert_close(apart(torch.ones(2, 3), torch.zeros(2, 3)), torch.tensor([3.0, 3.0]))
+    torch.testing.assert_close(squared_distance(torch.ones(2, 3), torch.zeros(2, 3)), torch.tensor([3.0, 3.0]))
 
 
 def lost(method, data, term="loss"):
@@ -152,20 +152,20 @@ def lost(method, data, term="loss"):
 
 
 @pytest.mark.parametrize(("scheme", "encoder"), [("alternate", False), ("joint", True), ("ce", True)])
-def test_schemes_say_who_learns_from_cross_entropy(told, scheme, encoder):
-    terms, to_encoder, to_classifier = lost(SwapContrast(**SMALL, scheme=scheme), as_data(*told), "ce")
+def test_schemes_say_who_learns_from_cross_entropy(labeled_table, scheme, encoder):
+    terms, to_encoder, to_classifier = lost(SwapContrast(**SMALL, scheme=scheme), as_data(*labeled_table), "ce")
     assert (to_encoder > 0) == encoder and to_classifier > 0
     assert ("sup" in terms) == (scheme != "ce")
-    more, *_ = lost(SwapContrast(**SMALL, scheme=scheme, prediction=301.0), as_data(*told), "ce")
+    more, *_ = lost(SwapContrast(**SMALL, scheme=scheme, prediction=301.0), as_data(*labeled_table), "ce")
     assert (more["loss"] - terms["loss"]).item() == pytest.approx(encoder * terms["ce"].item(), abs=1e-3)
 
 
 # Pairs --------------------------------------------------------------------------------------------------------------
 
 
-def test_pairs_share_the_class_and_differ_in_what_is_known(told):
-    data = as_data(*told)
-    method = SwapContrast(**SMALL, known=("size",))
+def test_pairs_share_the_class_and_differ_in_the_named_nuisances(labeled_table):
+    data = as_data(*labeled_table)
+    method = SwapContrast(**SMALL, nuisances=("size",))
     method.prepare(data)
     plan = method.plan(data, 200, rng())
     c, c2 = (data.labels(plan.views[v]) for v in ("x", "x2"))
@@ -187,19 +187,19 @@ def test_a_digit_that_is_painted_anew_stays_the_same_digit():
     assert (gray.labels(a[:, :1]) != gray.labels(b[:, :1])).all() and (a[:, 1] == b[:, 1]).all()
 
 
-def test_own_pairs_are_drawn_as_they_are(told):
-    x, table = told
+def test_own_pairs_are_drawn_as_they_are(labeled_table):
+    x, table = labeled_table
     data = as_pairs(x[:5], x[5:10], [0, 1, 0, 1, 1], changed=[1, 2, 1, 2, 2])
     plan = pairs(data, 100, rng())
     a, b = (plan.views[v][:, 0] for v in ("x", "x2"))
     assert ((a - b).abs() == 5).all() and set(a.tolist()) == set(range(10))
     assert (plan.extras["k"] == torch.tensor([1, 2, 1, 2, 2])[a % 5]).all()
     model = SwapContrast(**SMALL).fit(as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450]))
-    assert model.most_ == 1 and "dis" in model.terms_
+    assert model.max_changed_ == 1 and "dis" in model.terms_
 
 
-def test_pairs_that_do_not_match_are_refused(told):
-    x, _ = told
+def test_pairs_that_do_not_match_are_refused(labeled_table):
+    x, _ = labeled_table
     with pytest.raises(InputError, match=r"unequal length or shape, \(5, 4\) and \(4, 4\)"):
         as_pairs(x[:5], x[:4])
     with pytest.raises(InputError, match="unequal"):
@@ -214,8 +214,8 @@ def test_pairs_that_do_not_match_are_refused(told):
 # Manners ------------------------------------------------------------------------------------------------------------
 
 
-def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(told):
-    x, table = told
+def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(labeled_table):
+    x, table = labeled_table
     model = SwapContrast(
         steps=600, lr=5e-3, layers=(32,), predictive_dim=2, nuisance_dim=4, alpha=1.0, beta=20.0, gamma=1.0
     ).fit(x, table)
@@ -233,13 +233,13 @@ def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(told):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_no_classifier_near_a_settled_one_is_better(classes):
+def test_the_refitted_classifier_is_a_minimum(classes):
     z = torch.randn(400, 3, generator=rng()).double()
     true = torch.randn(3, classes, generator=rng(1)).double()
     u = torch.multinomial(torch.softmax(z @ true + 0.5 * torch.arange(classes), 1), 1, generator=rng(2))[:, 0]
-    weight, bias = (v.requires_grad_() for v in settled(z, u).values())
+    weight, bias = (v.requires_grad_() for v in fit_classifier(z, u).values())
     decay = (
-        SHRUNK * z.square().mean() * weight.square().sum() * (2 if classes == 2 else 1)
+        WEIGHT_DECAY * z.square().mean() * weight.square().sum() * (2 if classes == 2 else 1)
     )  # of one row, their difference
     slopes = torch.autograd.grad(F.cross_entropy(z @ weight.T + bias, u) + decay, [weight, bias])
     assert all(float(slope.abs().max()) < 1e-4 for slope in slopes)
@@ -247,29 +247,31 @@ def test_no_classifier_near_a_settled_one_is_better(classes):
 
 
 @pytest.mark.parametrize("scheme", ["alternate", "joint", "ce"])
-def test_a_classifier_is_settled_by_every_scheme(told, scheme):
+def test_the_classifier_is_refitted_in_every_scheme(labeled_table, scheme):
     """It is the best one for the codes that were learned, and predicts where it learned nothing beside them."""
-    x, table = told
+    x, table = labeled_table
     settings = {"steps": 300, "lr": 5e-3, "layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "beta": 20.0}
     method = SwapContrast(**settings, classifier_lr=1e-9, scheme=scheme).fit(x, table)
     assert method.score(x, table["kind"].to_numpy()) > 0.9
     u = torch.as_tensor(np.unique(table["kind"].to_numpy(), return_inverse=True)[1])
-    best = settled(method.predictive(torch.from_numpy(method.transform(x))), u)
+    best = fit_classifier(method.predictive(torch.from_numpy(method.transform(x))), u)
     torch.testing.assert_close(method.net_.classifier.weight.detach(), best["weight"].float(), atol=0.05, rtol=0.05)
 
 
-def test_a_classifier_that_is_not_settled_is_as_it_was_beside_moving_codes(told):
+def test_without_a_refit_the_classifier_stays_as_trained(labeled_table):
     one, other, still = (
-        SwapContrast(**SMALL | {"steps": 20}, settle=settle, classifier_lr=lr).fit(*told).predict_proba(told[0])
-        for settle, lr in ((True, 1e-2), (True, 1e-9), (False, 1e-9))
+        SwapContrast(**SMALL | {"steps": 20}, refit_classifier=refit, classifier_lr=lr)
+        .fit(*labeled_table)
+        .predict_proba(labeled_table[0])
+        for refit, lr in ((True, 1e-2), (True, 1e-9), (False, 1e-9))
     )
     np.testing.assert_allclose(one, other)
     assert np.abs(still - other).max() > 0.1
 
 
-def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):
-    """Of many rows some are drawn to settle the classifier on; every class is among them."""
-    monkeypatch.setattr(swap_contrast, "SETTLED", 40)
+def test_a_rare_class_is_in_the_refit_sample(monkeypatch):
+    """Of many rows some are drawn to refit the classifier on; every class is among them."""
+    monkeypatch.setattr(swap_contrast, "REFIT_OBSERVATIONS", 40)
     x = np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32)
     y = np.repeat([0, 1, 2], [300, 299, 1])
     x[:, 0] += 4 * y
@@ -278,19 +280,19 @@ def test_a_class_that_is_rare_is_not_unlearned_by_settling(monkeypatch):
     assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
-def test_a_decoder_that_shows_nothing_and_a_class_that_is_not_learned_are_named(told):
-    x, table = told
+def test_a_decoder_that_shows_nothing_and_a_class_that_is_not_learned_are_named(labeled_table):
+    x, table = labeled_table
     settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
-    idle = " ".join(SwapContrast(**settings, steps=3, beta=1.5, settle=False).fit(x, table).diagnosis_)
+    idle = " ".join(SwapContrast(**settings, steps=3, beta=1.5, refit_classifier=False).fit(x, table).diagnosis_)
     assert "decoder shows next to nothing" in idle
     assert f"a larger beta, may help: beta=1.5 is weighed against a sum over {x.shape[1]} numbers" in idle
     alive = SwapContrast(**settings, steps=300, beta=20.0).fit(x, table)
-    assert alive.learned_ > 0.8
+    assert alive.train_accuracy_ > 0.8
     assert not any("decoder" in line or "beta" in line for line in alive.diagnosis_)
 
 
-def test_without_known_nuisances_nothing_is_exchanged(told):
-    x, table = told
+def test_without_nuisances_nothing_is_swapped(labeled_table):
+    x, table = labeled_table
     model = SwapContrast(**SMALL).fit(x, table["kind"].to_numpy())
     assert "dis" not in model.terms_ and "nothing is exchanged" in model.diagnosis_[0]
 
@@ -300,19 +302,19 @@ def test_without_known_nuisances_nothing_is_exchanged(told):
     [
         ({"predictive_dim": 3, "nuisance_dim": 1}, "nuisance_dim=2 at least"),
         ({"changed": 3}, "2 factors may differ"),
-        ({"known": ("color",)}, "there are: light, size"),
+        ({"nuisances": ("color",)}, "there are: light, size"),
         ({"predictive_dim": 3, "nuisance_dim": 3, "latent_dim": 5}, "their sum"),
         ({"latent_dim": 4, "predictive_dim": 4}, "one code of each"),
-        ({"warm_amount": 2.0}, "shares of the steps"),
+        ({"swap_warmup": 2.0}, "shares of the steps"),
     ],
 )
-def test_settings_that_cannot_work_are_named(told, settings, message):
+def test_settings_that_cannot_work_are_named(labeled_table, settings, message):
     with pytest.raises(InputError, match=message):
-        SwapContrast(**SMALL, **settings).fit(*told)
+        SwapContrast(**SMALL, **settings).fit(*labeled_table)
 
 
-def test_missing_and_unseen_labels_are_named(told):
-    x, table = told
+def test_missing_and_unseen_labels_are_named(labeled_table):
+    x, table = labeled_table
     with pytest.raises(InputError, match="requires y"):
         SwapContrast(**SMALL).fit(x)
     model = SwapContrast(**SMALL).fit(x, table)
@@ -356,8 +358,8 @@ def test_the_probe_learns_nothing_by_heart():
 def test_one_code_can_tell_four_classes_apart():
     u = torch.arange(4).repeat_interleave(4)
     near, far = u[:, None] * 1.0, u[:, None] * 10.0
-    assert contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
-    assert contrast(near, u, 0.5).item() > np.log(3) + 0.1
+    assert supervised_contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
+    assert supervised_contrast(near, u, 0.5).item() > np.log(3) + 0.1
 
 
 def test_pairs_on_a_part_of_the_data_change_every_factor_equally_often():
@@ -381,15 +383,15 @@ def test_colors_for_the_test_are_every_other_one_or_far_apart():
         unweave.datasets.Unseen(of="colored-mnist", apart=True)
 
 
-def test_a_class_that_has_a_nuisance_to_itself_is_an_error(told):
-    x, table = told
+def test_a_class_that_has_a_nuisance_to_itself_is_an_error(labeled_table):
+    x, table = labeled_table
     y = pd.DataFrame({"kind": table["kind"], "own": (table["kind"] == "a").astype(int)})
     with pytest.raises(InputError, match="no two observations of a class differ in own"):
         SwapContrast(**SMALL).fit(x, y)
 
 
-def test_pairs_stay_pairs_in_a_part_of_them(told):
-    x, table = told
+def test_pairs_stay_pairs_in_a_part_of_them(labeled_table):
+    x, table = labeled_table
     data = as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450])
     train, test = held_out(data, 100)
     rows = {int(p) % 450 for p in train.points[:, 0]}
@@ -398,8 +400,8 @@ def test_pairs_stay_pairs_in_a_part_of_them(told):
     AdaGVAE(**SMALL, latent_dim=2).fit(as_pairs(x[:450], x[450:]))  # which needs no label
 
 
-def test_more_mistakes_are_named(told):
-    x, table = told
+def test_more_mistakes_are_named(labeled_table):
+    x, table = labeled_table
     for settings, message in (({"temperature": 0.0}, "positive"), ({"changed": -1}, "changed=-1")):
         with pytest.raises(InputError, match=message):
             SwapContrast(**SMALL, **settings).fit(x, table)

@@ -25,7 +25,6 @@ from unweave.methods import (
     FactorVAE,
     HessianAutoencoder,
 )
-from unweave.methods.vae.ada_vae import averaged
 from unweave.methods.vae.base import posterior
 from unweave.nn.functional import (
     Normal,
@@ -105,7 +104,7 @@ def test_capacity_grows_and_stays():
 )
 def test_tc_is_counted_beta_minus_one_times_beside_one_kl(estimator, weights):
     method, net, batch = made(BetaTCVAE, beta=6.0, estimator=estimator)
-    assert method.observed_ == 50
+    assert method.n_observations_ == 50
     q, z, kl = pieces(method, net, batch)
     tc = total_correlation(pairwise_log_densities(z, q), weights(N, 50)).mean()
     terms = method.loss(net, batch)
@@ -137,7 +136,7 @@ def test_endless_data_count_as_many_as_will_be_seen():
 
     data = Mixing([Factor("a")], (1,), lambda n, rng: torch.rand(n, 1, generator=rng), lambda z: z)
     method, _, _ = made(BetaTCVAE, data, steps=10)
-    assert method.observed_ == 80
+    assert method.n_observations_ == 80
 
 
 def test_the_critic_sees_a_second_batch_shuffled_and_the_first_as_it_is():
@@ -211,7 +210,7 @@ def test_dip_of_independent_samples_of_variance_one_is_nothing():
     z = torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
     q = Normal(z * math.sqrt(0.5), torch.full_like(z, math.log(0.5)))
     method, _, _ = made(DIPVAE, variant="ii")
-    assert method.penalty(None, q, z, {})["dip"][1].item() == pytest.approx(0, abs=1e-6)
+    assert method.penalty(q).item() == pytest.approx(0, abs=1e-6)
     torch.testing.assert_close(covariance(z), torch.eye(2))
 
 
@@ -224,7 +223,7 @@ B = Normal(torch.tensor([[0.0, 1, 2, 4]]), torch.zeros(1, 4))
 
 def test_codes_nearer_than_half_way_are_shared():
     method, _, _ = made(AdaGVAE)
-    a, b = averaged(A, B, method)  # half-way between 0 and 8 is 4: the first three are shared
+    a, b = method.merge_shared(A, B)  # half-way between 0 and 8 is 4: the first three are shared
     torch.testing.assert_close(a.mean, torch.tensor([[0, 0.5, 1, 0]]))
     torch.testing.assert_close(b.mean, torch.tensor([[0, 0.5, 1, 4]]))
 
@@ -233,7 +232,7 @@ def test_group_averages_means_and_variances():
     method, _, _ = made(AdaGVAE)
     q = Normal(torch.tensor([[1.0]]), torch.tensor([[math.log(2.0)]]))
     p = Normal(torch.tensor([[3.0]]), torch.tensor([[math.log(6.0)]]))
-    both = method.common(q, p)
+    both = method.merge(q, p)
     assert both.mean.item() == pytest.approx(2)
     assert both.logvar.exp().item() == pytest.approx(4)  # the mean of the variances, not of their logarithms
 
@@ -242,7 +241,7 @@ def test_ml_multiplies_gaussians():
     method, _, _ = made(AdaMLVAE)
     q = Normal(torch.tensor([[1.0]]), torch.tensor([[math.log(2.0)]]))
     p = Normal(torch.tensor([[3.0]]), torch.tensor([[math.log(6.0)]]))
-    both = method.common(q, p)
+    both = method.merge(q, p)
     assert both.logvar.exp().item() == pytest.approx(1 / (1 / 2 + 1 / 6))
     assert both.mean.item() == pytest.approx((1 / 2 + 3 / 6) * 1.5)
     x = torch.linspace(-5, 9, 20)[:, None]  # the product of densities is that density, up to a factor
@@ -253,7 +252,7 @@ def test_ml_multiplies_gaussians():
 def test_one_sided_and_symmetric_distances_share_different_codes():
     q = Normal(torch.zeros(1, 3), torch.tensor([[0.0, 0.0, 0.0]]))
     p = Normal(torch.zeros(1, 3), torch.tensor([[0.0, 2.0, -2.0]]))
-    one, both = (averaged(q, p, made(AdaGVAE, distance=d)[0])[0].logvar for d in ("one-sided", "symmetric"))
+    one, both = (made(AdaGVAE, distance=d)[0].merge_shared(q, p)[0].logvar for d in ("one-sided", "symmetric"))
     # KL(q || p) is 0, 0.57, 2.19; the mean of both directions 0, 1.38, 1.38.
     assert (one != 0).tolist() == [[False, True, False]]
     assert (both != 0).tolist() == [[False, False, False]]
@@ -262,7 +261,7 @@ def test_one_sided_and_symmetric_distances_share_different_codes():
 def test_ada_halves_the_losses_of_both_and_pairs_share_factors():
     grid = Grid(torch.rand(60, 6), [Factor(n, s, "ordinal") for n, s in (("a", 4), ("b", 5), ("c", 3))])
     method, net, batch = made(AdaGVAE, grid, beta=2.0)
-    a, b = averaged(posterior(net, batch["x"]), posterior(net, batch["x2"]), method)
+    a, b = method.merge_shared(posterior(net, batch["x"]), posterior(net, batch["x2"]))
     kl = 0.5 * (kl_to_standard(a).sum(1) + kl_to_standard(b).sum(1)).mean()
     za, zb = a.sample(batch["eps"]), b.sample(batch["eps2"])
     rec = 0.25 * (((net.decoder(za) - batch["x"]) ** 2).sum(1) + ((net.decoder(zb) - batch["x2"]) ** 2).sum(1)).mean()
@@ -272,7 +271,7 @@ def test_ada_halves_the_losses_of_both_and_pairs_share_factors():
     assert differ.max() <= 2
 
 
-def test_one_label_pairs_what_shares_it_and_none_is_refused():
+def test_one_label_pairs_what_class_shares_it_and_none_is_refused():
     method, _, _ = made(AdaGVAE)
     plan = method.plan(TABLE, 200, torch.Generator().manual_seed(0))
     assert torch.equal(TABLE.labels(plan.views["x"]), TABLE.labels(plan.views["x2"]))
@@ -286,7 +285,7 @@ def test_one_label_pairs_what_shares_it_and_none_is_refused():
 
 
 def test_ivae_pulls_towards_the_prior_of_the_label():
-    method, net, batch = made(IVAE, beta=2.0, spread=0.1)
+    method, net, batch = made(IVAE, beta=2.0, noise_variance=0.1)
     assert method.classes_ == 4
     q, z, _ = pieces(method, net, batch)
     u = F.one_hot(batch["u"], 4).float()
@@ -324,7 +323,7 @@ def test_irmae_has_square_linear_layers_between():
     method, net, batch = made(IRMAE, linear=3)
     assert [tuple(p.shape) for p in net.linear.parameters()] == [(D, D)] * 3  # and no bias
     product = net.linear[2].weight @ net.linear[1].weight @ net.linear[0].weight
-    torch.testing.assert_close(method.code(net, batch["x"]), net.encoder(batch["x"]) @ product.T)
+    torch.testing.assert_close(method.compute_codes(net, batch["x"]), net.encoder(batch["x"]) @ product.T)
 
 
 def test_the_teacher_decouples_encoder_and_decoder():
@@ -358,7 +357,7 @@ def test_codes_are_means_and_decoding_gives_probabilities(fitted):
     with torch.no_grad():
         q = posterior(fitted.net_, x)
     np.testing.assert_allclose(fitted.transform(x.numpy()), q.mean.numpy(), atol=1e-6)
-    again = fitted.posterior_of(x)
+    again = fitted.encode_posterior(x)
     torch.testing.assert_close(again.logvar, q.logvar)
     back = fitted.inverse_transform(q.mean.numpy())
     assert back.shape == x.shape
@@ -422,7 +421,7 @@ def test_learning_lowers_the_loss_and_finds_two_factors():
     x = (3 * z @ np.linalg.qr(rng.normal(size=(6, 2)))[0].T).astype(np.float32)
     method = BetaVAE(beta=1.0, latent_dim=3, layers=(32,), steps=1_500, lr=3e-3).fit(x)
     assert method.history["loss"].iloc[-100:].mean() < 0.75 * method.history["loss"].iloc[:5].mean()
-    nats = kl_to_standard(method.posterior_of(torch.from_numpy(x))).mean(0).sort(descending=True).values
+    nats = kl_to_standard(method.encode_posterior(torch.from_numpy(x))).mean(0).sort(descending=True).values
     assert nats[1] > 0.5
     assert nats[2] < 0.1
 
@@ -435,13 +434,13 @@ def test_ivae_samples_from_the_priors_of_its_labels():
     y = np.repeat([0, 1], [300, 100])
     x = (rng.normal(size=(400, 2)) * np.where(y == 0, 5.0, 0.5)[:, None] @ rng.normal(size=(2, 4))).astype(np.float32)
     method = IVAE(latent_dim=2, layers=(32,), steps=1_000, lr=3e-3).fit(x, y)
-    torch.testing.assert_close(method.shares_, torch.tensor([0.75, 0.25]), atol=0.03, rtol=0)
+    torch.testing.assert_close(method.class_shares_, torch.tensor([0.75, 0.25]), atol=0.03, rtol=0)
     drawn = method.sample(2_000)
     assert drawn.shape == (2_000, 4)
     ratio = drawn.std(0) / x.std(0)
     assert ((ratio > 0.6) & (ratio < 1.6)).all()
     with pytest.raises(InputError, match="depends on the label"):
-        method.nats(torch.from_numpy(x))
+        method.kl_per_code(torch.from_numpy(x))
 
 
 def test_images_outside_of_0_to_1_are_not_bernoulli():
@@ -450,7 +449,7 @@ def test_images_outside_of_0_to_1_are_not_bernoulli():
         BetaVAE(steps=2, **{k: v for k, v in SMALL.items() if k != "layers"}).fit(images)
     assert BetaVAE(steps=2, likelihood="gaussian", widths=(4,)).fit(images).transform(images).shape == (20, 10)
     as_bytes = BetaVAE(steps=2, widths=(4,)).fit(images.astype(np.uint8))
-    assert as_bytes.bernoulli()
+    assert as_bytes.is_bernoulli()
 
 
 def test_gray_images_need_no_axis_for_their_channel():
@@ -475,7 +474,7 @@ def test_a_row_without_a_partner_is_its_own():
 def test_products_of_narrow_gaussians_stay_finite():
     method, _, _ = made(AdaMLVAE)
     q = Normal(torch.tensor([[1.0]]), torch.tensor([[-100.0]]))
-    both = method.common(q, Normal(torch.tensor([[3.0]]), torch.tensor([[-100.0]])))
+    both = method.merge(q, Normal(torch.tensor([[3.0]]), torch.tensor([[-100.0]])))
     assert both.mean.item() == pytest.approx(2, abs=1e-4)
 
 

@@ -1,11 +1,13 @@
-"""What classifiers share: classes found in the data, a head on the codes, scikit-learn's manners."""
+"""What classifiers share: classes read from the data, a head on the codes, and scikit-learn's interface."""
 
 from __future__ import annotations
 
 import copy
 import sys
 from collections.abc import Sequence
-from typing import Any, final
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
@@ -18,186 +20,201 @@ from torch.nn import functional as F
 from unweave.data.core import FactorData, split_rows
 from unweave.data.dataset import Dataset
 from unweave.data.supervision import Plan, label_column, labeled
-from unweave.methods._autoencoding import Autoencoding
 from unweave.nn.functional import one_hot
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
 
-LOOKED_AT = 1_000  # observations that it is asked for the class of, after training
-COUNTED = 100_000  # labels that classes are found in, and most that a score is of
-AT_ONCE = 10_000  # observations rendered together
+if TYPE_CHECKING:  # see `unweave.methods.networks`: mixins stand beside `Neural`, not above it
+    from unweave.methods.neural import Neural
+else:
+    Neural = object
+
+CHECKED_OBSERVATIONS = 1_000  # training observations that are classified after training
+MAX_LABELS = 100_000  # labels that classes are read from, and at most that a score is computed from
+RENDERED_ROWS = 10_000  # observations rendered at a time
 
 
-def nuisances(data: FactorData, label: str, known: Sequence[str] = ()) -> list[int]:
-    """The columns of the known nuisances: all discrete factors but the class, unless they are named."""
-    own = label_column(data, label or None)
-    found = {f.name: j for j, f in enumerate(data.factors) if f.size is not None and j != own and not f.noise}
-    for name in known:
-        if name not in found or list(known).count(name) > 1:
-            text = (
-                "named twice"
-                if name in found
-                else f"no nuisance of these data (there are: {', '.join(found) or 'none'})"
-            )
-            raise InputError(f"known={name!r}: {text}")
-    return [found[name] for name in known or found]
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentClassifierMixin(ClassifierMixin, Neural):
+    """Classification from codes: mix into a `Neural` method whose network has a head `net.classifier`."""
 
-
-class Classifying(ClassifierMixin, Autoencoding):
-    """Abstract: learns codes and, from them, the class of an observation; `net.classifier` is the head."""
-
+    renamed = MappingProxyType({"width_": "n_factors_", "learned_": "train_accuracy_"})
     needs = "labels"
 
     label: str = ""
-    """the factor that is the class; the first discrete one unless named"""
+    """Factor that is the class; the first discrete one by default."""
 
     def as_labels(self, y: Any) -> Any:
-        """Classes; a single column of them may stand upright, which scikit-learn wants to be warned of."""
+        """Return classes; a single column is flattened with scikit-learn's warning."""
         labels = as_classes(y)
         if not hasattr(labels, "columns") and labels.ndim == 2 and labels.shape[1] == 1:
             return column_or_1d(labels, warn=True)
         return labels
 
     def prepare(self, data: FactorData) -> None:
+        """Read the classes from the data."""
         rng = Generator(self.resolve_device()).manual_seed(0)
         column = label_column(data, self.label or None)
-        points = data.points_or_sample(COUNTED, rng, limit=sys.maxsize)
+        points = data.points_or_sample(MAX_LABELS, rng, limit=sys.maxsize)
         factor = data.factors[column]
-        self.label_, self.column_, self.width_ = factor.name, column, len(data.factors)
+        self.label_, self.column_, self.n_factors_ = factor.name, column, len(data.factors)
         self.levels_ = torch.unique(data.labels(points)[:, column].long()).tolist()
         if len(self.levels_) < 2:
-            raise InputError(
-                f"label {factor.name!r} has one class only: there is nothing to tell apart; expected two at least"
-            )
+            raise InputError(f"label {factor.name!r} has one class only: expected at least two classes")
         self.values_ = [factor.values[k] if factor.values else k for k in self.levels_]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         plan = labeled(data, n, rng, factor=self.label or None)
-        return Plan(plan.views, {"u": self.index(plan.extras["u"])})
+        return Plan(plan.views, {"u": self.class_index(plan.extras["u"])})
 
     def is_cacheable(self) -> bool:
         return True
 
     @final
-    def index(self, u: Tensor) -> Tensor:
-        """Which of the classes a level of the label is, (n,)."""
+    def class_index(self, u: Tensor) -> Tensor:
+        """Return the index of the class of each level of the label, (n,)."""
         return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u.contiguous())
 
     def predictive(self, z: Tensor) -> Tensor:
-        """The codes that the classifier looks at: all, unless you say otherwise."""
+        """Return the codes that the classifier takes, (n, d) -> (n, d or fewer); all by default."""
         return z
 
     def cross_entropy(self, net: Any, z: Tensor, u: Tensor) -> Tensor:
-        """Of the classes, in nats."""
+        """Return the mean of -log p(u | z) in nats, for codes z (n, d) and classes u (n,)."""
         return F.cross_entropy(net.classifier(self.predictive(z)), u)
 
     @torch.no_grad()
     def after_training(self, data: FactorData) -> None:
+        """Measure the accuracy on training observations."""
         net: Any = self.net_
-        column, points = label_column(data, self.label or None), data.sample(LOOKED_AT, Generator().manual_seed(0))
-        guess = net.classifier(self.predictive(self.encode(data.render(points).float().cpu()))).argmax(1).cpu()
-        self.learned_ = float((guess == self.index(data.labels(points)[:, column].long())).float().mean())
-        name = data.factors[column].name
-        text = f"Of observations that it learned from, it tells {name!r} right in {self.learned_:.1%}"
-        text += f" ({len(self.levels_)} classes); of others, see score."
+        column = label_column(data, self.label or None)
+        points = data.sample(CHECKED_OBSERVATIONS, Generator().manual_seed(0))
+        logits = net.classifier(self.predictive(self.encode(data.render(points).float().cpu())))
+        classes = self.class_index(data.labels(points)[:, column].long())
+        self.train_accuracy_ = float((logits.argmax(1).cpu() == classes).float().mean())
+        text = f"Training accuracy for {data.factors[column].name!r}: {self.train_accuracy_:.1%}"
+        text += f" ({len(self.levels_)} classes); for other observations, call score."
         self.diagnosis_ = [*getattr(self, "diagnosis_", []), text]
 
     # Final ------------------------------------------------------------------------------------------------------
 
     @property
     def classes_(self) -> np.ndarray:
-        """What the classes are called, (classes,)."""
+        """The values of the label, (classes,)."""
         return np.array(self.values_)
 
     @final
     @torch.no_grad()
     def predict_proba(self, X: Any) -> np.ndarray:
-        """How likely each class is, (n, classes), in the order of `classes_`."""
+        """Return the probability of each class, (n, classes), in the order of `classes_`."""
         z = torch.tensor(np.asarray(self.transform(X)), dtype=torch.float64)
         net: Any = self.net_
-        head = copy.deepcopy(net.classifier).double()  # a head may be steep: what is left of doubles stays
+        head = copy.deepcopy(net.classifier).double()  # large weights would lose digits in single precision
         return torch.softmax(head(self.predictive(z)), 1).numpy()
 
     @final
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class, (n,)."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(1)]
+        """Return the most probable class, (n,)."""
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
     @final
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of observations whose class is predicted right; data bring their own labels."""
+        """Return the accuracy; `FactorData` and datasets bring their own labels."""
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            return self._score_of(X, sample_weight)
+            return self._score_data(X, sample_weight)
         if y is None:
             raise InputError("score needs the classes: pass y, or data that have labels")
-        y = self._column(as_classes(y))
-        self._check_learned(y)
+        y = self._select_column(as_classes(y))
+        self._check_classes(y)
         return float(super().score(X, y, sample_weight))
 
-    def _score_of(self, data: FactorData, sample_weight: Any) -> float:
-        """The same of data, in parts: all of their images at once may be too many."""
+    def _score_data(self, data: FactorData, sample_weight: Any) -> float:
         named = any(f.name == self.label_ for f in data.factors)
         column = label_column(data, self.label_ if named else self.label or None)
-        points = data.points_or_sample(COUNTED, Generator().manual_seed(0))
-        values, level = data.factors[column].values, data.labels(points)[:, column].long().tolist()
-        y = np.array([values[k] for k in level] if values else level)  # a level of other data may be another class
-        self._check_learned(y)
-        guess = np.concatenate([self.predict(data.render(part)) for part in split_rows(points, AT_ONCE)])
-        return float(accuracy_score(y, guess, sample_weight=sample_weight))
+        points = data.points_or_sample(MAX_LABELS, Generator().manual_seed(0))
+        values, levels = data.factors[column].values, data.labels(points)[:, column].long().tolist()
+        y = np.array([values[k] for k in levels] if values else levels)  # a level of other data may be another class
+        self._check_classes(y)
+        predictions = np.concatenate([self.predict(data.render(rows)) for rows in split_rows(points, RENDERED_ROWS)])
+        return float(accuracy_score(y, predictions, sample_weight=sample_weight))
 
-    def _check_learned(self, y: np.ndarray) -> None:
-        known = set(self.classes_.tolist())
-        unknown = [v for v in y.tolist() if v not in known]
+    def _check_classes(self, y: np.ndarray) -> None:
+        learned = set(self.classes_.tolist())
+        unknown = [v for v in y.tolist() if v not in learned]
         if unknown:
-            there = ", ".join(sorted(map(str, known)))
-            raise InputError(f"class {str(unknown[0])!r} was not learned (there are: {there})")
+            names = ", ".join(sorted(map(str, learned)))
+            raise InputError(f"class {str(unknown[0])!r} was not learned (there are: {names})")
 
-    def _column(self, y: Any) -> np.ndarray:
-        """The class, where y holds nuisances as well: the column that it was when this was learned."""
-        table = hasattr(y, "columns")
+    def _select_column(self, y: Any) -> np.ndarray:
+        """Return the class, (n,), where y may hold nuisances too: the column that it was in training."""
+        is_table = hasattr(y, "columns")
         if y.ndim == 1 or y.shape[1] == 1:
             return np.asarray(y).reshape(-1)
-        if table and self.label_ not in y.columns:
+        if is_table and self.label_ not in y.columns:
             raise InputError(f"y has no column {self.label_!r} (there are: {', '.join(y.columns)})")
-        if not table and y.shape[1] != self.width_:
-            text = f"y has {plural(y.shape[1], 'column')}, and {plural(self.width_, 'factor')} were learned from"
+        if not is_table and y.shape[1] != self.n_factors_:
+            text = f"y has {plural(y.shape[1], 'column')}, and {plural(self.n_factors_, 'factor')} were learned from"
             raise InputError(f"{text}: expected as many, or the classes alone")
-        return y[self.label_].to_numpy() if table else y[:, self.column_]
+        return y[self.label_].to_numpy() if is_table else y[:, self.column_]
 
 
-class Informed(Classifying):
-    """Abstract: a classifier that is told the nuisances of its training data, all discrete factors but the label.
+@dataclass(kw_only=True, eq=False, repr=False)
+class NuisanceClassifierMixin(LatentClassifierMixin):
+    """Classification with nuisance labels in training: all discrete factors but the class, or those named.
 
-    Without any it is the classifier that it is made of, and says so.
+    Without nuisances it is an ordinary classifier, and the diagnosis says so.
     """
 
-    known: tuple[str, ...] = ()
-    """nuisances that it is told of; all discrete factors but the label unless named"""
+    renamed = MappingProxyType(
+        {
+            **LatentClassifierMixin.renamed,
+            "known": "nuisances",
+            "columns_": "nuisance_columns_",
+            "sizes_": "nuisance_sizes_",
+            "seen_": "nuisance_levels_",
+        }
+    )
+
+    nuisances: tuple[str, ...] = ()
+    """Nuisance factors to be invariant to; all discrete factors but the label by default."""
 
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
-        self.columns_ = nuisances(data, self.label, self.known)
-        self.sizes_ = [int(data.factors[j].size or 0) for j in self.columns_]
-        self.seen_ = [data.levels(j).tolist() for j in self.columns_]
-        told = ", ".join(data.factors[j].name for j in self.columns_)
-        self.diagnosis_ = [f"Nuisances: {told}." if told else "No nuisances are known: nothing to be invariant to."]
+        self.nuisance_columns_ = nuisance_columns(data, self.label, self.nuisances)
+        self.nuisance_sizes_ = [int(data.factors[j].size or 0) for j in self.nuisance_columns_]
+        self.nuisance_levels_ = [data.levels(j).tolist() for j in self.nuisance_columns_]
+        names = ", ".join(data.factors[j].name for j in self.nuisance_columns_)
+        self.diagnosis_ = [f"Nuisances: {names}." if names else "No nuisances are known: nothing to be invariant to."]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         plan = super().plan(data, n, rng)
-        s = data.labels(plan.views["x"])[:, self.columns_].long()
+        s = data.labels(plan.views["x"])[:, self.nuisance_columns_].long()
         return Plan(plan.views, plan.extras | {"s": s})
 
     @final
     def one_hot(self, s: Tensor) -> Tensor:
         """Return the nuisances (n, factors) one-hot, side by side, (n, sum of their sizes)."""
-        parts = [one_hot(s[:, i], size) for i, size in enumerate(self.sizes_)]
-        return torch.cat(parts, 1) if parts else s.new_zeros((len(s), 0), dtype=torch.float32)
+        columns = [one_hot(s[:, i], size) for i, size in enumerate(self.nuisance_sizes_)]
+        return torch.cat(columns, 1) if columns else s.new_zeros((len(s), 0), dtype=torch.float32)
 
     @final
-    def any_nuisance(self, z: Tensor) -> Tensor:
-        """All values of every nuisance that it was taught with equally likely, (n, sum of their sizes)."""
-        both = zip(self.sizes_, self.seen_, strict=True)
-        return z.new_tensor([(k in seen) / len(seen) for size, seen in both for k in range(size)]).expand(len(z), -1)
+    def uniform_nuisances(self, z: Tensor) -> Tensor:
+        """Return equal probabilities of all nuisance values of the training data, (n, sum of their sizes)."""
+        both = zip(self.nuisance_sizes_, self.nuisance_levels_, strict=True)
+        shares = [(k in levels) / len(levels) for size, levels in both for k in range(size)]
+        return z.new_tensor(shares).expand(len(z), -1)
+
+
+def nuisance_columns(data: FactorData, label: str, names: Sequence[str] = ()) -> list[int]:
+    """Return the columns of the named nuisances; of all discrete factors but the class where none is named."""
+    own = label_column(data, label or None)
+    columns = {f.name: j for j, f in enumerate(data.factors) if f.size is not None and j != own and not f.noise}
+    for name in names:
+        if name not in columns:
+            have = ", ".join(columns) or "none"
+            raise InputError(f"nuisances={name!r}: no nuisance of these data (there are: {have})")
+        if list(names).count(name) > 1:
+            raise InputError(f"nuisances={name!r}: named twice")
+    return [columns[name] for name in names or columns]

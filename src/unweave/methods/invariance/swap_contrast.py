@@ -1,8 +1,9 @@
-"""Swap and contrast: codes that predict the class and ignore the nuisances, and codes that take the nuisances apart."""
+"""Swap and contrast: codes that predict the class and ignore nuisances, and codes that disentangle the nuisances."""
 
 from __future__ import annotations
 
 import sys
+from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
@@ -11,126 +12,160 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F
 
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, label_column, labeled, paired, pairs
-from unweave.methods.invariance.base import Classifying, nuisances
+from unweave.methods.invariance.base import LatentClassifierMixin, nuisance_columns
 from unweave.methods.neural import Lane
-from unweave.methods.vae.base import VAE, Terms, divergence, posterior, weighed
-from unweave.nn.functional import Normal, kl
+from unweave.methods.vae.base import VAE, posterior
+from unweave.nn.autoencoder import build_autoencoder
+from unweave.nn.functional import (
+    Normal,
+    Terms,
+    average_by_class,
+    gaussian_js,
+    kl,
+    mean_kl,
+    supervised_contrast,
+    weighted_sum,
+)
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError, plural
 
-SETTLED, PART, SHRUNK = 10_000, 1_000, 1e-4  # observations the classifier is settled on, at once, and its weight decay
-DEAD = 0.1  # share of the variance of observations below which a decoder shows nothing
-POOR = 0.8  # share of what it learned from that it tells right, below which something may be wrong with the weights
+REFIT_OBSERVATIONS = 10_000  # at most, for the final fit of the classifier
+RENDERED_ROWS = 1_000  # observations rendered at a time
+WEIGHT_DECAY = 1e-4  # of the final classifier, relative to the mean square of the codes
+MIN_EXPLAINED_VARIANCE = 0.1  # of reconstructions, below which the decoder is diagnosed as dead
+MIN_ACCURACY = 0.8  # on training observations, below which the weights of the loss are questioned
+PLANNED_PAIRS = 256  # pairs drawn before training, to see whether observations have partners
 
 
 @final
-class SwapContrast(Classifying, VAE):
-    """Swap and contrast: z_p predicts and ignores nuisances, z_n takes them apart, from pairs that share a class."""
+class SwapContrast(LatentClassifierMixin, VAE):
+    """Swap and contrast (2022, Eqs. 3 to 10): a classifier that is invariant to nuisances.
+
+    The codes z_p predict the class and ignore nuisances; the codes z_n disentangle the nuisances. Learns from pairs of
+    observations that share a class. Minimizes `L_VAE + alpha L_dis + beta L_sup + gamma L_zp + L_CE`.
+
+    Example:
+        >>> import numpy as np
+        >>> x, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 2
+        >>> SwapContrast(latent_dim=4, steps=2, layers=(8,)).fit(x, y).predict(x).shape
+        (50,)
+    """
 
     name = "swap-contrast"
+    renamed = MappingProxyType(
+        {
+            **LatentClassifierMixin.renamed,
+            "known": "nuisances",
+            "settle": "refit_classifier",
+            "warm_amount": "swap_warmup",
+            "warm_difficulty": "difficulty_warmup",
+            "pairs_": "changing_factors_",
+            "most_": "max_changed_",
+        }
+    )
     paper = "Reconstruction for disentanglement, contrast for invariance (2022), Eqs. 3 to 10"
 
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
-    """codes: predictive_dim and nuisance_dim together"""
+    """Number of codes: predictive_dim and nuisance_dim together."""
     predictive_dim: int | Literal["auto"] = "auto"
-    """codes of z_p, which come first: 16, or what latent_dim leaves"""
+    """Codes of z_p, which come first: 16, or what latent_dim leaves."""
     nuisance_dim: int | Literal["auto"] = "auto"
-    """codes of z_n: 16, or what latent_dim leaves; half of it where nothing else is said"""
-    known: tuple[str, ...] = ()
-    """factors that differ in pairs; all discrete ones but the label unless named"""
+    """Codes of z_n: 16, or what latent_dim leaves; half of it where predictive_dim is not set."""
+    nuisances: tuple[str, ...] = ()
+    """Factors that differ in pairs; all discrete ones but the label by default."""
     changed: int = 0
-    """k, the most of them that differ in a pair; 0: all"""
+    """k, maximum number of factors that differ in a pair; 0: all."""
     divergence: Literal["kl", "js"] = "kl"
-    """how far apart a code of a pair is: Eq. 3, or a bound on Eq. 4: a Gaussian stands for the mixture"""
+    """Distance between the codes of a pair: KL (Eq. 3), or an upper bound on JS (Eq. 4) that replaces the mixture by a
+    Gaussian."""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
-    """cross-entropy teaches the classifier alone; or the encoder too; or it does so in the place of the contrast"""
-    settle: bool = True
-    """whether the classifier is trained to the end once the codes no longer move, beside which it is always late; else
-    it stays as it was beside them"""
+    """Cross-entropy trains the classifier only ('alternate'), the encoder too ('joint'), or replaces L_sup ('ce')."""
+    refit_classifier: bool = True
+    """Refit the classifier on the frozen codes after training until convergence; it lags behind while they move."""
     alpha: Lane = 1.0
-    """weight of L_dis: exchanging shared codes changes nothing"""
+    """Weight of L_dis: swapping shared codes changes nothing."""
     beta: Lane = 300.0
-    """weight of L_sup, the supervised contrastive loss of z_p; right for 3 x 28 x 28 pixels, more for more of them"""
+    """Weight of L_sup, the supervised contrastive loss of z_p; for 3 x 28 x 28 pixels, larger for more pixels."""
     gamma: Lane = 1.0
-    """weight of L_zp: the mean z_p of the class is as good as one's own"""
+    """Weight of L_zp: the mean z_p of a class reconstructs as well as the own z_p."""
     prediction: Lane = 300.0
-    """weight of the cross-entropy where it teaches the encoder (joint, ce); Eq. 10 has 1, nothing beside the bound"""
+    """Weight of the cross-entropy where it trains the encoder (joint, ce); 1 in Eq. 10, which is far too small."""
     generative: Lane = 1.0
-    """weight of the KL term of the VAE"""
+    """Weight of the KL term of the VAE."""
     temperature: Lane = 0.1
-    """tau of L_sup"""
+    """tau of L_sup."""
     classifier_lr: Lane = 1e-2
-    """Adam's learning rate of the classifier, which must follow codes that move; of no effect where it teaches nobody
-    (alternate) and is settled"""
-    warm_amount: float = 0.5
-    """share of the steps in which the number of exchanged codes grows from 1 to all but k; 0: all from the start"""
-    warm_difficulty: float = 0.5
-    """share of the steps in which the number of factors that may differ grows from 1 to k; 0: k from the start"""
+    """Learning rate of the classifier; has no effect if it is refitted and does not train the encoder (alternate)."""
+    swap_warmup: float = 0.5
+    """Share of the steps in which the number of swapped codes grows from 1 to all but k; 0: all from the start."""
+    difficulty_warmup: float = 0.5
+    """Share of the steps in which the number of factors that may differ grows from 1 to k; 0: k from the start."""
 
     # Settings ---------------------------------------------------------------------------------------------------
 
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
-        p, n = self.parts()
+        p, n = self.split_sizes()
         self.latent_dim_ = p + n
-        own = paired(data)
-        if own is not None and (self.known or self.changed):
-            raise InputError("known and changed are for data that draw pairs; these are pairs, and say how they differ")
-        self.pairs_ = [] if own else [data.factors[j].name for j in nuisances(data, self.label, self.known)]
-        self.most_ = int(own.changed.max()) if own else self.changed or len(self.pairs_)
-        if not own and not 0 <= self.changed <= len(self.pairs_):
-            raise InputError(f"changed={self.changed}: {plural(len(self.pairs_), 'factor')} may differ, not more")
-        if self.most_ > n:
-            text = f"pairs that differ in up to {plural(self.most_, 'factor')}, and {plural(n, 'code')} for them"
-            raise InputError(f"{text}: expected nuisance_dim={self.most_} at least, or a smaller `changed`")
+        own_pairs = paired(data)
+        if own_pairs is not None and (self.nuisances or self.changed):
+            text = "nuisances and changed are for data that draw pairs; these data are pairs"
+            raise InputError(f"{text}, and say how they differ: leave both out")
+        columns = [] if own_pairs else nuisance_columns(data, self.label, self.nuisances)
+        self.changing_factors_ = [data.factors[j].name for j in columns]
+        self.max_changed_ = int(own_pairs.changed.max()) if own_pairs else self.changed or len(columns)
+        if not own_pairs and not 0 <= self.changed <= len(columns):
+            raise InputError(f"changed={self.changed}: {plural(len(columns), 'factor')} may differ, not more")
+        if self.max_changed_ > n:
+            text = f"pairs that differ in up to {plural(self.max_changed_, 'factor')}, and {plural(n, 'code')} for them"
+            raise InputError(f"{text}: expected nuisance_dim={self.max_changed_} at least, or a smaller `changed`")
         if self.temperature <= 0:
             raise InputError(f"temperature={self.temperature}: expected a positive number")
-        if not (0 <= self.warm_amount <= 1 and 0 <= self.warm_difficulty <= 1):
-            text = f"warm_amount={self.warm_amount}, warm_difficulty={self.warm_difficulty}"
+        if not (0 <= self.swap_warmup <= 1 and 0 <= self.difficulty_warmup <= 1):
+            text = f"swap_warmup={self.swap_warmup}, difficulty_warmup={self.difficulty_warmup}"
             raise InputError(f"{text}: expected shares of the steps, from 0 to 1")
-        self.diagnosis_ = [self.told(data)]
+        self.diagnosis_ = [self.describe_pairs(data)]
 
-    def told(self, data: FactorData) -> str:
-        """What pairs tell, in words; an error where they tell nothing."""
-        if not self.most_:
+    def describe_pairs(self, data: FactorData) -> str:
+        """Return in which factors pairs differ, as a sentence; raise an error where no observation has a partner."""
+        if not self.max_changed_:
             return "No nuisances are known: nothing is exchanged."
         rng = Generator(self.resolve_device()).manual_seed(0)
-        alone = float((self.plan(data, 256, rng).extras["changed"] == 0).float().mean())
-        names = ", ".join(self.pairs_) or "what your pairs differ in"
-        if alone == 1:
+        unpaired = float((self.plan(data, PLANNED_PAIRS, rng).extras["changed"] == 0).float().mean())
+        names = ", ".join(self.changing_factors_) or "what your pairs differ in"
+        if unpaired == 1:
             text = f"no two observations of a class differ in {names} alone"
-            raise InputError(f"{text}: each class has its own; name others as known, or bring data that are mixed")
-        return f"Pairs differ in: {names}." + (f" {alone:.0%} of observations have no partner." if alone else "")
+            raise InputError(f"{text}: each class has its own; name other nuisances, or bring data that are mixed")
+        return f"Pairs differ in: {names}." + (f" {unpaired:.0%} of observations have no partner." if unpaired else "")
 
-    def parts(self) -> tuple[int, int]:
-        """How many codes z_p and z_n have."""
-        whole, p, n = self.latent_dim, self.predictive_dim, self.nuisance_dim
+    def split_sizes(self) -> tuple[int, int]:
+        """Return the numbers of codes of z_p and z_n."""
+        total, p, n = self.latent_dim, self.predictive_dim, self.nuisance_dim
         if n == "auto":
-            n = 16 if whole == "auto" else whole // 2 if p == "auto" else whole - p
+            n = 16 if total == "auto" else total // 2 if p == "auto" else total - p
         if p == "auto":
-            p = 16 if whole == "auto" else whole - n
-        if p < 1 or n < 1 or whole not in ("auto", p + n):
-            text = f"predictive_dim={p} and nuisance_dim={n}" + (f" in latent_dim={whole}" if whole != "auto" else "")
+            p = 16 if total == "auto" else total - n
+        if p < 1 or n < 1 or total not in ("auto", p + n):
+            text = f"predictive_dim={p} and nuisance_dim={n}" + (f" in latent_dim={total}" if total != "auto" else "")
             raise InputError(f"{text}: expected one code of each at least, and their sum or nothing as latent_dim")
         return p, n
 
     def predictive(self, z: Tensor) -> Tensor:
-        return z[:, : self.parts()[0]]
+        return z[:, : self.split_sizes()[0]]
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names of the codes: predictive and nuisance ones."""
+        """Return the names of the codes: predictive1, ..., nuisance1, ..."""
         check_is_fitted(self)
-        p, n = self.parts()
+        p, n = self.split_sizes()
         names = [f"predictive{i + 1}" for i in range(p)] + [f"nuisance{i + 1}" for i in range(n)]
         return np.array(names, dtype=object)
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        p, n = self.parts()
-        net = self.coder(shape, 2 * (p + n), latent=p + n)
+        p, n = self.split_sizes()
+        net = build_autoencoder(shape, 2 * (p + n), p + n, self.layer_sizes())
         net.classifier = nn.Linear(p, len(self.levels_))
         return net
 
@@ -138,156 +173,130 @@ class SwapContrast(Classifying, VAE):
         return {"": Adam(self.lr), "classifier.": Adam(self.classifier_lr)}
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
-        if not self.most_:  # another observation of the class, from which nothing is to be exchanged
+        if not self.max_changed_:  # single observations: there is nothing to swap
             plan = labeled(data, n, rng, factor=self.label or None)
-            return Plan(plan.views, {"u": self.index(plan.extras["u"])})
-        plan = pairs(data, n, rng, k=(1, self.most_), among=self.pairs_, alone="self")
+            return Plan(plan.views, {"u": self.class_index(plan.extras["u"])})
+        plan = pairs(data, n, rng, k=(1, self.max_changed_), among=self.changing_factors_, alone="self")
         u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()
-        return Plan(plan.views, {"u": self.index(u), "changed": plan.extras["k"]})
+        return Plan(plan.views, {"u": self.class_index(u), "changed": plan.extras["k"]})
 
     def is_cacheable(self) -> bool:
         return False
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        p, d = self.parts()[0], sum(self.parts())
-        sizes = {f"{name}{i}": size for name, size in (("eps", d), ("zeta", p)) for i in range(2 if self.most_ else 1)}
+        p, d = self.split_sizes()[0], sum(self.split_sizes())
+        views = range(2 if self.max_changed_ else 1)
+        sizes = {f"{name}{i}": size for name, size in (("eps", d), ("zeta", p)) for i in views}
         return {name: torch.randn(n, size, generator=rng, device=rng.device) for name, size in sizes.items()}
 
-    def prior(self, n: int, rng: Generator) -> Tensor:
-        return torch.randn(n, sum(self.parts()), generator=rng)
+    def sample_prior(self, n: int, rng: Generator) -> Tensor:
+        return torch.randn(n, sum(self.split_sizes()), generator=rng)
+
+    # After training ---------------------------------------------------------------------------------------------
 
     def after_training(self, data: FactorData) -> None:
+        """Refit the classifier, measure its accuracy, and diagnose a dead decoder or a class that is not learned."""
         net: Any = self.net_
-        points, u = self.typical(data)
+        points, u = self.refit_points(data)
+        shown = torch.randperm(len(points), generator=Generator().manual_seed(self.seed))[:RENDERED_ROWS]
+        x = data.render(points[shown]).float()
         with torch.no_grad():
-            some = torch.randperm(len(points), generator=Generator().manual_seed(self.seed))[:PART]  # not one class
-            x = data.render(points[some]).float()
-            seen = self.mean(net.decoder(self.encode(x)))
-        shown = r2_score(x.flatten(1), seen.flatten(1), multioutput="variance_weighted")
-        if shown < DEAD:
-            text = f"The decoder shows next to nothing: {max(shown, 0):.0%} of the variance of the observations"
+            x_rec = self.decoder_mean(net.decoder(self.encode(x)))
+        explained = r2_score(x.flatten(1), x_rec.flatten(1), multioutput="variance_weighted")
+        if explained < MIN_EXPLAINED_VARIANCE:
+            text = f"The decoder shows next to nothing: {max(explained, 0):.0%} of the variance of the observations"
             self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
-        if self.settle and len(torch.unique(u)) == len(self.levels_):
+        if self.refit_classifier and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
-                z = torch.cat([self.encode(data.render(part).float()) for part in split_rows(points, PART)])
-            net.classifier.load_state_dict(settled(self.predictive(z), u))
+                z = torch.cat([self.encode(data.render(rows).float()) for rows in split_rows(points, RENDERED_ROWS)])
+            net.classifier.load_state_dict(fit_classifier(self.predictive(z), u))
         super().after_training(data)
-        if self.learned_ < POOR:
+        if self.train_accuracy_ < MIN_ACCURACY:
             text = f"The class is hardly learned. More steps, or a larger beta, may help: beta={float(self.beta):g} is"
             self.diagnosis_ = [*self.diagnosis_, f"{text} weighed against a sum over {x[0].numel():,} numbers."]
 
-    def typical(self, data: FactorData) -> tuple[Tensor, Tensor]:
-        """Points to settle the classifier on, and their classes, (n,): all, or many of them and one of every class."""
+    def refit_points(self, data: FactorData) -> tuple[Tensor, Tensor]:
+        """Return points for the final classifier and their classes, (n,): all, or a sample with every class in it."""
         rng, column = Generator().manual_seed(self.seed), label_column(data, self.label or None)
-        points = data.points_or_sample(SETTLED, rng, limit=sys.maxsize)
-        u = self.index(data.labels(points)[:, column].long())
-        if len(points) <= SETTLED:
+        points = data.points_or_sample(REFIT_OBSERVATIONS, rng, limit=sys.maxsize)
+        u = self.class_index(data.labels(points)[:, column].long())
+        if len(points) <= REFIT_OBSERVATIONS:
             return points, u
         first = [int((u == k).nonzero()[0, 0]) for k in range(len(self.levels_))]
-        rows = torch.cat([torch.randperm(len(points), generator=rng)[:SETTLED], torch.tensor(first)])
+        rows = torch.cat([torch.randperm(len(points), generator=rng)[:REFIT_OBSERVATIONS], torch.tensor(first)])
         return points[rows], u[rows]
 
     # Eq. 10 -----------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        views = ("x", "x2") if self.most_ else ("x",)
-        x, u = (torch.cat(parts) for parts in ([batch[v] for v in views], [batch["u"] for _ in views]))
+        """Compute Eq. 10: L_VAE + alpha L_dis + beta L_sup + gamma L_zp + prediction L_CE."""
+        views = ("x", "x2") if self.max_changed_ else ("x",)
+        x, u = (torch.cat(rows) for rows in ([batch[v] for v in views], [batch["u"] for _ in views]))
         eps, zeta = (torch.cat([batch[f"{name}{i}"] for i in range(len(views))]) for name in ("eps", "zeta"))
-        q = posterior(net, x)  # of both halves of the pairs, (2 n, d)
+        q = posterior(net, x)  # of both observations of the pairs, (2 n, d)
         z = q.sample(eps)
-        z_p, z_n = z[:, : self.parts()[0]], z[:, self.parts()[0] :]
+        z_p, z_n = z.split(self.split_sizes(), 1)
         out = net.decoder(z)
-        x_rec = self.mean(out)
-        alone = self.scheme == "alternate"
+        x_rec = self.decoder_mean(out)
+        alternate = self.scheme == "alternate"
         terms: Terms = {
-            "rec": (1, self.reconstruction(x, out).mean()),
-            "kl": (self.generative, divergence(q)),
-            "ce": (1 if alone else self.prediction, self.cross_entropy(net, z.detach() if alone else z, u)),
+            "rec": (1, self.reconstruction_loss(x, out).mean()),
+            "kl": (self.generative, mean_kl(q)),
+            "ce": (1 if alternate else self.prediction, self.cross_entropy(net, z.detach() if alternate else z, u)),
         }
-        mean_p = class_mean(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))
-        other = self.mean(net.decoder(torch.cat([mean_p.sample(zeta), z_n], 1)))
-        terms["zp"] = self.gamma, apart(other, x_rec).mean()
+        class_p = average_by_class(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))  # Eq. 8
+        x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))
+        terms["zp"] = self.gamma, squared_distance(x_class, x_rec).mean()
         if self.scheme != "ce":
-            terms["sup"] = self.beta, contrast(z_p, u, self.temperature)
-        if self.most_:
-            terms["dis"] = self.alpha, self.disentangle(net, q, z, x_rec, batch)
-        return weighed(terms)
+            terms["sup"] = self.beta, supervised_contrast(z_p, u, self.temperature)  # Eq. 9
+        if self.max_changed_:
+            terms["dis"] = self.alpha, self.swap_loss(net, q, z, x_rec, batch)
+        return weighted_sum(terms)
 
-    def disentangle(self, net: Any, q: Normal, z: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        """L_dis, Eqs. 3 to 6: what exchanging all but the k most different codes of z_n changes, z_p always."""
-        p, _ = self.parts()
-        first, second = (Normal(*half) for half in zip(*(v[:, p:].chunk(2) for v in q), strict=True))
-        order = self.distance(first, second).argsort(1, descending=True).argsort(1)  # 0: the most different one
-        k = batch["changed"]
-        swapped = order >= order.shape[1] - self.amount(k, batch["progress"], order.shape[1])[:, None]  # (n, |z_n|)
-        swapped = torch.cat([torch.ones_like(swapped[:, :1]).expand(-1, p), swapped], 1)
-        a, b = z.chunk(2)
-        exchanged = torch.cat([torch.where(swapped, b, a), torch.where(swapped, a, b)])
-        change = apart(self.mean(net.decoder(exchanged)), x_rec)  # (2 n,)
-        easy = (k <= self.allowed(batch["progress"])).float().repeat(2)  # pairs that are not too difficult yet
-        return (easy * change).sum() / easy.sum().clamp(min=1)
+    def swap_loss(self, net: Any, q: Normal, z: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Return L_dis, Eqs. 3 to 6: how much swapping the shared codes of pairs changes their reconstructions.
 
-    def distance(self, q: Normal, q2: Normal) -> Tensor:
-        """D_m of every code of a pair, (n, d).
-
-        JS is to the Gaussian that is nearest to the mixture: more than to the mixture itself, by the divergence of the
-        two. It goes on where that to the mixture has come to its end, log 2, and all codes that differ look alike.
+        z_p is always swapped, and of z_n all but the k codes that differ most.
         """
-        if self.divergence == "kl":
-            return kl(q, q2)
-        var, var2 = q.logvar.exp(), q2.logvar.exp()
-        middle = Normal((q.mean + q2.mean) / 2, ((var + var2) / 2 + (q.mean - q2.mean) ** 2 / 4).log())
-        return (kl(q, middle) + kl(q2, middle)) / 2
+        p, d = self.split_sizes()
+        first, second = (Normal(*half) for half in zip(*(v[:, p:].chunk(2) for v in q), strict=True))
+        distance = kl(first, second) if self.divergence == "kl" else gaussian_js(first, second)  # (n, |z_n|)
+        rank = distance.argsort(1, descending=True).argsort(1)  # 0: the most different code
+        k = batch["changed"]
+        is_swapped = rank >= d - self.count_swapped(k, batch["progress"], d)[:, None]  # (n, |z_n|)
+        is_swapped = torch.cat([torch.ones_like(is_swapped[:, :1]).expand(-1, p), is_swapped], 1)
+        a, b = z.chunk(2)
+        swapped = torch.cat([torch.where(is_swapped, b, a), torch.where(is_swapped, a, b)])
+        change = squared_distance(self.decoder_mean(net.decoder(swapped)), x_rec)  # (2 n,)
+        is_used = (k <= self.max_difficulty(batch["progress"])).float().repeat(2)
+        return (is_used * change).sum() / is_used.sum().clamp(min=1)
 
-    def amount(self, k: Tensor, progress: Tensor, d: int) -> Tensor:
-        """How many codes are exchanged, (n,): from 1 to d - k."""
+    def count_swapped(self, k: Tensor, progress: Tensor, d: int) -> Tensor:
+        """Return how many of d codes are swapped, (n,): it grows from 1 to d - k."""
         most = (d - k).float()
-        return torch.minimum(1 + ((most - 1) * warmed(progress, self.warm_amount)).floor(), most)
+        return torch.minimum(1 + ((most - 1) * warmup(progress, self.swap_warmup)).floor(), most)
 
-    def allowed(self, progress: Tensor) -> Tensor:
-        """In how many factors pairs may differ by now."""
-        return 1 + ((self.most_ - 1) * warmed(progress, self.warm_difficulty)).floor()
+    def max_difficulty(self, progress: Tensor) -> Tensor:
+        """Return in how many factors the pairs in the loss may differ, a scalar: it grows from 1 to k."""
+        return 1 + ((self.max_changed_ - 1) * warmup(progress, self.difficulty_warmup)).floor()
 
 
-def settled(z_p: Tensor, u: Tensor) -> dict[str, Tensor]:
-    """The linear classifier with the least cross-entropy of classes u, which are all there, given z_p (n, p)."""
-    decay = SHRUNK * float(z_p.double().square().mean())  # which means the same for large codes and small ones
-    model = LogisticRegression(C=1 / (2 * len(u) * max(decay, 1e-12)), max_iter=1_000).fit(
-        z_p.double().numpy(), u.numpy()
-    )
+def fit_classifier(z_p: Tensor, u: Tensor) -> dict[str, Tensor]:
+    """Return weight and bias of a logistic regression of classes u (n,), which all occur, on codes z_p (n, p)."""
+    decay = WEIGHT_DECAY * float(z_p.double().square().mean())  # relative, so that the scale of codes does not matter
+    model = LogisticRegression(C=1 / (2 * len(u) * max(decay, 1e-12)), max_iter=1_000)
+    model.fit(z_p.double().numpy(), u.numpy())
     weight, bias = torch.from_numpy(model.coef_), torch.from_numpy(model.intercept_)
     if len(weight) == 1:  # two classes have one row, their difference
         weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
     return {"weight": weight, "bias": bias}
 
 
-def warmed(progress: Tensor, share: float) -> Tensor:
-    """How much of a warm-up over this share of the steps is done, from 0 to 1."""
+def warmup(progress: Tensor, share: float) -> Tensor:
+    """Return the completed part, from 0 to 1, of a warm-up over this share of the steps."""
     return (progress / share).clamp(max=1) if share else torch.ones_like(progress)
 
 
-def apart(x: Tensor, x_rec: Tensor) -> Tensor:
-    """D of Eqs. 6 and 10: squared differences, summed over an observation, (n, ...) -> (n,)."""
+def squared_distance(x: Tensor, x_rec: Tensor) -> Tensor:
+    """Return D of Eqs. 6 and 10: squared differences summed over an observation, (n, ...) -> (n,)."""
     return (x - x_rec).square().flatten(1).sum(1)
-
-
-def class_mean(q: Normal, u: Tensor, classes: int) -> Normal:
-    """Means and variances averaged over the observations of the same class, Eq. 8, (n, d)."""
-    same = (u[:, None] == torch.arange(classes, device=u.device)).float()  # (n, classes)
-    average = same @ (same / same.sum(0).clamp(min=1)).T  # (n, n): each row averages over its class
-    return Normal(average @ q.mean, (average @ q.logvar.exp()).log())
-
-
-def contrast(z: Tensor, u: Tensor, temperature: Any) -> Tensor:
-    """L_sup, Eq. 9, per observation: how unlikely it is to pick one of the own class.
-
-    Codes are put on the unit sphere, as Khosla et al. (2020) do; a single code, whose sphere is two points, is compared
-    by squared distance. An observation that is alone of its class in the batch has none to pick, and does not count.
-    """
-    alike = -((z - z.T) ** 2) if z.shape[1] == 1 else F.normalize(z, dim=1) @ F.normalize(z, dim=1).T
-    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
-    log_p = torch.log_softmax((alike / temperature).masked_fill(itself, -torch.inf), 1).masked_fill(itself, 0)
-    own = ((u[:, None] == u) & ~itself).float()
-    count = own.sum(1)
-    each = -(own * log_p).sum(1) / count.clamp(min=1)
-    return each.sum() / (count > 0).sum().clamp(min=1)

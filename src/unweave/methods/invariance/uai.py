@@ -1,4 +1,4 @@
-"""UAI: reconstruction and prediction compete for what goes into which part of the codes; no nuisance is named."""
+"""UAI: reconstruction and prediction compete for two parts of the codes; needs no nuisance labels."""
 
 from __future__ import annotations
 
@@ -7,35 +7,44 @@ from typing import Any, final
 import torch
 from torch import Generator, Tensor, nn
 
-from unweave.methods.invariance.base import Classifying
-from unweave.methods.neural import Lane
+from unweave.methods.invariance.base import LatentClassifierMixin
+from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.neural import Lane, Neural
+from unweave.nn.autoencoder import build_autoencoder
 from unweave.nn.functional import scale_gradient
 from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
 
 
 @final
-class UAI(Classifying):
-    """Unsupervised adversarial invariance: e1 predicts, e2 and a noisy e1 reconstruct, neither tells of the other.
+class UAI(LatentClassifierMixin, AutoencoderMixin, Neural):
+    """Unsupervised adversarial invariance (Jaiswal et al., 2018, Eqs. 1 to 4).
 
-    Codes lie between -1 and 1; the first half is e1.
+    The codes have two parts. e1, the first half, predicts the class; e2 and a noisy e1 reconstruct the observation;
+    neither part can be predicted from the other. Codes lie between -1 and 1.
+
+    Example:
+        >>> import numpy as np
+        >>> x, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 2
+        >>> UAI(latent_dim=2, steps=2, layers=(8,)).fit(x, y).predict(x).shape
+        (50,)
     """
 
     name = "uai"
     paper = "Jaiswal, Wu, Abd-Almageed and Natarajan (2018), Eqs. 1 to 4"
 
     latent_dim: int = 64
-    """codes of both parts together"""
+    """Number of codes of both parts together."""
     alpha: Lane = 100.0
-    """weight of the prediction"""
+    """Weight of the cross-entropy."""
     beta: Lane = 0.1
-    """weight of the reconstruction"""
+    """Weight of the reconstruction."""
     gamma: Lane = 1.0
-    """weight of the disentanglers' gradient, turned round, in the encoder"""
+    """Weight of the reversed gradient of the disentanglers in the encoder."""
     dropout: float = 0.4
-    """share of e1 that the decoder does not get to see"""
+    """Share of e1 that is hidden from the decoder."""
     disentanglers: tuple[int, ...] = (64,)
-    """hidden layers of the two networks that guess one part from the other"""
+    """Hidden layers of the two networks that predict one part from the other."""
 
     def prepare(self, data: Any) -> None:
         super().prepare(data)
@@ -43,34 +52,35 @@ class UAI(Classifying):
             text = f"latent_dim={self.latent_dim}, dropout={self.dropout}"
             raise InputError(f"{text}: expected two codes at least, one for each part, and a share below 1")
 
-    def parts(self) -> tuple[int, int]:
-        """How many codes e1 and e2 have."""
+    def split_sizes(self) -> tuple[int, int]:
+        """Return the numbers of codes of e1 and e2."""
         return self.latent_dim - self.latent_dim // 2, self.latent_dim // 2
 
     def predictive(self, z: Tensor) -> Tensor:
-        return z[:, : self.parts()[0]]
+        return z[:, : self.split_sizes()[0]]
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        a, b = self.parts()
-        net = self.coder(shape, self.latent_dim)
+        a, b = self.split_sizes()
+        net = build_autoencoder(shape, self.latent_dim, self.latent_dim, self.layer_sizes())
         net.encoder = nn.Sequential(net.encoder, nn.Tanh())
         net.classifier = nn.Linear(a, len(self.levels_))
         net.guess = nn.ModuleList([mlp(a, *self.disentanglers, b), mlp(b, *self.disentanglers, a)])
         return net
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        return {"drop": torch.rand(n, self.parts()[0], generator=rng, device=rng.device)}
+        return {"drop": torch.rand(n, self.split_sizes()[0], generator=rng, device=rng.device)}
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute Eqs. 1 to 4: alpha cross-entropy + beta reconstruction + disentanglers, reversed for the encoder."""
         x = batch["x"]
         e = net.encoder(x)
-        e1, e2 = e.split(self.parts(), 1)
+        e1, e2 = e.split(self.split_sizes(), 1)
         ce = self.cross_entropy(net, e, batch["u"])
-        noisy = e1 * (batch["drop"] >= self.dropout) / (1 - self.dropout)
-        rec = self.reconstruction(x, net.decoder(torch.cat([noisy, e2], 1))).mean()
-        first, second = (net.guess[i](scale_gradient(v, -self.gamma)) for i, v in enumerate((e1, e2)))
-        guess = (first - e2.detach()).square().mean() + (second - e1.detach()).square().mean()
+        noisy_e1 = e1 * (batch["drop"] >= self.dropout) / (1 - self.dropout)
+        rec = self.reconstruction_loss(x, net.decoder(torch.cat([noisy_e1, e2], 1))).mean()
+        guess_2, guess_1 = (net.guess[i](scale_gradient(v, -self.gamma)) for i, v in enumerate((e1, e2)))
+        guess = (guess_2 - e2.detach()).square().mean() + (guess_1 - e1.detach()).square().mean()
         return {"loss": self.alpha * ce + self.beta * rec + guess, "ce": ce, "rec": rec, "guess": guess}
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.apply_network(lambda net, part: net.encoder(part), x)
+        return self.apply_network(lambda net, rows: net.encoder(rows), x)

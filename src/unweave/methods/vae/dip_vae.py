@@ -35,7 +35,7 @@ class DIPVAE(VAE):
     off_diagonal: Lane = 10.0
     """Weight of squared covariances."""
     diagonal: Lane = 10.0
-    """Weight of squared deviations of variances from one; ten times off_diagonal in the reference study of variant i."""
+    """Weight of squared deviations of variances from one; the reference study of variant i has 10 off_diagonal."""
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Compute Eq. 6 (variant i) or Eq. 7 (variant ii): reconstruction + KL + covariance penalty."""

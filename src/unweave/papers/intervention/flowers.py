@@ -61,7 +61,11 @@ def methods(options: Options) -> dict[str, Neural]:
     shared |= {"latent_dim": 48, "feature_dim": 16, "lr": options.lr}
     critics: Any = {"inner_steps": 2, "translator": 32, "batch_size": 16}
     if not small:
-        critics = {"judges": (256, 256), "judge_widths": (64, 64, 128, 128), "judge_slope": 0.2}  # Table 9
+        critics = {
+            "discriminator_hidden": (256, 256),
+            "discriminator_widths": (64, 64, 128, 128),
+            "discriminator_slope": 0.2,
+        }  # Table 9
     return {
         "intervention": InterventionAutoencoder(
             lambda_in=1.0, lambda_adv=100.0, weight_lr=options.lr / 10, **shared, **critics

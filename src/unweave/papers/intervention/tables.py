@@ -118,7 +118,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         ours |= {"inner_steps": 2, "translator": 32}
     if options.ablate:
         return select_methods(make_ablations(ours), options.only)
-    variants = {OURS: {}, RIDGE: {"through": "ridge"}, WITHOUT_DIFF: {"through": "off"}}
+    variants = {OURS: {}, RIDGE: {"diff_mode": "ridge"}, WITHOUT_DIFF: {"diff_mode": "off"}}
     every = make_baselines(options, shared, net, groups | {"lr": lr})
     every |= {name: InterventionAutoencoder(**ours | variant) for name, variant in variants.items()}
     return select_methods(every, options.only)
@@ -146,8 +146,8 @@ def make_ablations(ours: dict[str, Any]) -> dict[str, Neural]:
     changes: dict[str, Any] = {
         "all": {}, "without L_in": {"lambda_in": 0.0}, "without L_adv": {"lambda_adv": 0.0},
         "L_adv x 3": {"lambda_adv": 3 * ours["lambda_adv"]}, "without L_diff": {"lambda_diff": 0.0},
-        "without weights": {"reweigh": False}, "minimax": {"adversary": "minimax"},
-        "through the steps": {"through": "steps"}, "L_diff by ridge": {"through": "ridge"},
+        "without weights": {"reweight": False}, "minimax": {"adversary": "minimax"},
+        "through the steps": {"diff_mode": "steps"}, "L_diff by ridge": {"diff_mode": "ridge"},
     }  # fmt: skip
     return {f"{OURS}: {name}": InterventionAutoencoder(**ours | change) for name, change in changes.items()}
 

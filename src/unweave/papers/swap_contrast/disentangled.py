@@ -104,8 +104,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     ours: Any = shared | {"predictive_dim": 1, "label": "shape"}
     if options.warm_ups:
         every: dict[str, Neural] = {
-            f"{OURS}, no warm-up": SwapContrast(**ours, warm_amount=0.0, warm_difficulty=0.0),
-            f"{OURS}, amount": SwapContrast(**ours, warm_difficulty=0.0),
+            f"{OURS}, no warm-up": SwapContrast(**ours, swap_warmup=0.0, difficulty_warmup=0.0),
+            f"{OURS}, amount": SwapContrast(**ours, difficulty_warmup=0.0),
             f"{OURS}, amount and difficulty": SwapContrast(**ours),
         }
     else:

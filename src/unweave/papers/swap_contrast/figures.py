@@ -123,7 +123,7 @@ def draw_figure_8(method: SwapContrast, data: FactorData, options: Options) -> F
     z, z2 = (torch.from_numpy(method.transform(v)).float() for v in (x, x2))
     p = method.parts()[0]
     noise = torch.randn(z.shape, generator=rng)
-    q, q2 = (Normal(*(part[:, p:] for part in method.posterior_of(v))) for v in (x, x2))
+    q, q2 = (Normal(*(part[:, p:] for part in method.encode_posterior(v))) for v in (x, x2))
     far = method.distance(q, q2)
     is_farthest = far == far.amax(1, keepdim=True)  # the code that differs most is not exchanged
     swapped = torch.cat([z2[:, :p], torch.where(is_farthest, z[:, p:], z2[:, p:])], 1)

@@ -124,7 +124,7 @@ def make_methods(shared: Any, with_nuisances: Any, ours: Any) -> dict[str, Neura
         "CAI": CAI(**with_nuisances), "CVIB": CVIB(**with_nuisances), "UAI": UAI(**shared), OURS: SwapContrast(**ours),
         f"{OURS}, joint": SwapContrast(**ours, scheme="joint"),
         f"{OURS}, cross-entropy": SwapContrast(**ours, scheme="ce"),
-        PRINTED: SwapContrast(**ours | {"scheme": "joint", "prediction": 1.0, "settle": False}),
+        PRINTED: SwapContrast(**ours | {"scheme": "joint", "prediction": 1.0, "refit_classifier": False}),
     }  # fmt: skip
 
 
