@@ -276,7 +276,7 @@ def test_a_rare_class_is_in_the_refit_sample(monkeypatch):
     y = np.repeat([0, 1, 2], [300, 299, 1])
     x[:, 0] += 4 * y
     model = SwapContrast(**SMALL | {"steps": 30}).fit(x, y)
-    points, u = model.typical(as_data(x, y))
+    points, u = model.refit_points(as_data(x, y))
     assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
@@ -405,7 +405,7 @@ def test_more_mistakes_are_named(labeled_table):
     for settings, message in (({"temperature": 0.0}, "positive"), ({"changed": -1}, "changed=-1")):
         with pytest.raises(InputError, match=message):
             SwapContrast(**SMALL, **settings).fit(x, table)
-    with pytest.raises(InputError, match="these are pairs"):
+    with pytest.raises(InputError, match="these data are pairs"):
         SwapContrast(**SMALL, changed=1).fit(as_pairs(x[:5], x[5:10], [0, 1, 0, 1, 1]))
     with pytest.raises(InputError, match="bytes"):
         as_pairs(np.zeros((5, 1, 4, 4), np.uint8), np.zeros((5, 1, 4, 4), np.float32))
