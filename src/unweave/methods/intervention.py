@@ -204,7 +204,8 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         initial = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in initial.items()} if first_order else initial
         for _ in range(self.inner_steps):
-            slope = clip_gradients(grad(self.translation_loss)(theta, net.translator, u, v), MAX_GRADIENT_NORM, lane_axes=0)
+            slope = grad(self.translation_loss)(theta, net.translator, u, v)
+            slope = clip_gradients(slope, MAX_GRADIENT_NORM, lane_axes=0)
             theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
         if first_order:  # the gradient at the end of the steps is taken as that at their start
             theta = {name: p.detach() + (initial[name] - initial[name].detach()) for name, p in theta.items()}
