@@ -251,6 +251,6 @@ def test_a_perfect_score_is_one_and_not_more():
 
 
 def test_the_data_of_the_documentation_are_taken_apart(tmp_path):
-    path = Path(__file__).parents[2] / "docs" / "my_data.py"
+    path = Path(__file__).parents[2] / "examples" / "my_data.py"
     run = sweep(f"{path}:TwoPeaks", "hessian-ica", latent_dim=2)[0]
     assert execute([run], tmp_path, metrics=["mcc"])["mcc"].item() > 0.99

@@ -12,7 +12,7 @@ from PIL import Image
 
 from unweave.cli.main import main
 
-MINE = str(Path(__file__).parents[2] / "docs" / "my_method.py")
+MINE = str(Path(__file__).parents[2] / "examples" / "my_method.py")
 SMALL = ["--data.points", "60", "--data.size", "12", "--data.side", "4"]
 
 

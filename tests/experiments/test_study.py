@@ -137,7 +137,7 @@ def test_a_metric_that_fails_does_not_cost_the_model(tmp_path):
 
 
 def test_an_edited_method_of_ones_own_is_another_run(tmp_path):
-    source = (Path(__file__).parents[2] / "docs" / "my_method.py").read_text()
+    source = (Path(__file__).parents[2] / "examples" / "my_method.py").read_text()
     (tmp_path / "mine.py").write_text(source)
     first = Run(DATA, catalog.find(catalog.methods, f"{tmp_path}/mine.py:Whitening")()).key
     assert Run(DATA, catalog.find(catalog.methods, f"{tmp_path}/mine.py:Whitening")()).key == first
