@@ -1,8 +1,10 @@
 """Small methods, data and functions that several test modules use."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -83,3 +85,23 @@ class StepRecorder(Neural):
 
     def encode(self, x: Tensor) -> Tensor:
         return self.apply_network(lambda net, part: net(part), x)
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+
+MY_METHOD = str(Path(__file__).parents[1] / "examples" / "my_method.py")
+SMALL_SQUARES = ["--data.points", "60", "--data.size", "12", "--data.side", "4"]  # flags of squares-xy
+
+
+def random_factors(n: int = 80) -> np.ndarray:
+    """Return two uniform factors, (n, 2)."""
+    return np.random.default_rng(0).uniform(-1, 1, (n, 2))
+
+
+def write_table(path: str = "my.csv", n: int = 80) -> str:
+    """Write a table of three linear mixtures of two factors, and the factors; return its path."""
+    z = random_factors(n)
+    x = z @ np.array([[1.0, 2, 0.5], [0.3, -1, 2]])
+    table = pd.DataFrame(x, columns=["weight", "height", "age"]).assign(left=z[:, 0], right=z[:, 1])
+    table.to_csv(path, index=False)
+    return path

@@ -1,4 +1,4 @@
-"""The page: what it says, and that it stands alone."""
+"""The HTML page: content, independence of other files, sorting and filtering in a browser."""
 
 import html
 import json
@@ -40,13 +40,13 @@ def text(runs, tmp_path_factory):
     return write_report([runs], tmp_path_factory.mktemp("page") / "report.html").read_text()
 
 
-def test_the_page_needs_nothing_else(text):
+def test_the_page_loads_no_other_file(text):
     assert not re.findall(r'(?:src|href)="(?!data:|#)', text)
     assert "http" not in re.sub(r"data:image[^\"]*|http-equiv", "", text)
     assert "default-src 'none'" in text, "a browser would refuse to load anything else"
 
 
-def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
+def test_the_page_has_tables_figures_and_provenance(runs, text):
     done = [read_run(runs / str(i)) for i in range(4)]
     for run in done:
         assert f"{run.scores['mcc']:.3f}" in text
@@ -61,7 +61,7 @@ def test_the_page_holds_the_tables_the_figures_and_the_provenance(runs, text):
     assert rows == sorted(rows), "the best comes first"
 
 
-def test_chance_is_what_shuffled_codes_score(runs, text):
+def test_the_chance_level_is_the_score_of_shuffled_codes(runs, text):
     chance = float(re.search(r'class="chance"><td>chance level</td><td></td><td>([0-9.]+)</td>', text)[1])
     best = max((read_run(runs / str(i)) for i in range(4)), key=lambda run: run.scores["mcc"])
     rng = np.random.default_rng(0)
@@ -69,10 +69,10 @@ def test_chance_is_what_shuffled_codes_score(runs, text):
     assert chance == pytest.approx(np.mean(shuffled), abs=0.0005)
 
 
-def test_scores_that_want_to_be_small_are_best_when_small():
+def test_the_best_value_depends_on_the_metric():
     assert best_value("translation-difficulty.relative", [0.9, 0.2]) == 0.2
     assert best_value("mcc", [0.9, 0.2]) == 0.9
-    assert best_value("mine", [0.9, 0.2]) is None, "nobody knows"
+    assert best_value("mine", [0.9, 0.2]) is None, "the best value of an own metric is unknown"
     assert best_value("factor-vae-score.active", [3.0, 5.0]) is None, "a count is neither good nor bad"
     assert primary_score(["local-isometry", "mig", "sap[r2]"]) == "mig"
     assert primary_score(["sap[r2]", "mcc"]) == "mcc"
@@ -83,7 +83,7 @@ def test_the_same_runs_give_the_same_page(runs, text, tmp_path):
     assert write_report([runs], tmp_path / "again.html").read_text() == text
 
 
-def test_the_summary_says_who_won_and_what_that_means(runs):
+def test_the_summary_names_the_best_method_and_its_score(runs):
     text = summarize([read_run(runs / str(i)) for i in range(4)])
     best = read_run(runs / "3").scores["mcc"]
     assert text.startswith(
@@ -92,7 +92,7 @@ def test_the_summary_says_who_won_and_what_that_means(runs):
     assert "does not recover" in summarize([read_run(runs / "0")])
 
 
-def test_data_without_factors_with_classes_and_with_one_code(tmp_path):
+def test_data_without_factors_data_with_classes_and_a_single_code(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).uniform(size=(50, 3)))
     execute_run(Run(OwnData(path=tmp_path / "x.npy"), PCA(latent_dim=1)), tmp_path / "r" / "1", SCORERS)
     execute_run(Run(GaussianMixture(points=100), PCA(latent_dim=3)), tmp_path / "r" / "2", SCORERS)
@@ -151,7 +151,7 @@ def page(tmp_path_factory):
     return write_report([folder / "runs"], folder / "page.html")
 
 
-def test_a_study_is_told_by_its_question_and_its_failures(page):
+def test_a_study_shows_its_question_and_its_failures(page):
     text = page.read_text()
     assert "<h1>Is it beta?</h1>" in text and "It may &lt;b&gt;well" in text
     assert "7 of 8 runs done, 1 failed" in text and "Metrics: mcc, sap[r2]" in text
@@ -166,13 +166,13 @@ def test_a_study_is_told_by_its_question_and_its_failures(page):
         assert caption in text, caption
 
 
-def test_a_study_that_is_not_finished_says_so(page, tmp_path):
+def test_an_unfinished_study_shows_how_many_runs_are_missing(page, tmp_path):
     place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
     shutil.rmtree(next(run for run in sorted(place.iterdir()) if (run / "history.parquet").is_file()))
     assert "6 of 8 runs done, 1 failed, 1 not run yet" in write_report([place], tmp_path / "p.html").read_text()
 
 
-def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_path):
+def test_the_question_is_read_from_subfolders_and_other_runs_are_counted(page, tmp_path):
     place = shutil.copytree(page.parent / "runs", tmp_path / "all" / "runs")
     execute_run(Run(DATA, PCA()), place / "another", SCORERS)
     text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
@@ -180,7 +180,7 @@ def test_the_question_is_found_from_above_and_other_runs_are_named(page, tmp_pat
     assert "1 run in the folder that the study file no longer defines" in text
 
 
-def test_a_study_in_which_all_failed_has_its_page(page, tmp_path):
+def test_a_study_whose_runs_all_failed_has_a_page(page, tmp_path):
     place = shutil.copytree(page.parent / "runs", tmp_path / "runs")
     for run in find_runs([place]):
         shutil.rmtree(run)
@@ -193,12 +193,12 @@ def test_a_study_in_which_all_failed_has_its_page(page, tmp_path):
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 class TestInABrowser:
-    """What a reader does with the page, by a script that is put into a copy of it."""
+    """Interaction with the page, by a script in a copy of it."""
 
-    def told(self, page, tmp_path, script, *flags):
-        """What the script leaves in `told`, as JSON, and what the console said."""
-        ending = "<script>const told = (() => {" + script + "})(); document.body.innerHTML = ''; "
-        ending += "document.body.textContent = JSON.stringify(told);</script></body>"
+    def run_script(self, page, tmp_path, script, *flags):
+        """Return what the script returns, as JSON, and the lines of the console."""
+        ending = "<script>const result = (() => {" + script + "})(); document.body.innerHTML = ''; "
+        ending += "document.body.textContent = JSON.stringify(result);</script></body>"
         copy = tmp_path / "copy.html"
         copy.write_text(page.read_text().replace("</body>", ending))
         command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", *flags]
@@ -209,11 +209,11 @@ class TestInABrowser:
             copy.as_uri(),
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        found = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
-        assert found, done.stderr
-        return json.loads(html.unescape(found[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        body = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
+        assert body, done.stderr
+        return json.loads(html.unescape(body[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
-    def test_the_table_sorts_both_ways_and_numbers_as_numbers(self, page, tmp_path):
+    def test_the_table_sorts_numbers_in_both_directions(self, page, tmp_path):
         script = """
         const table = document.querySelector("table.runs");
         const column = name => [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent.trim() === name);
@@ -227,15 +227,15 @@ class TestInABrowser:
         found.sort = table.tHead.rows[0].cells[column("mcc")].ariaSort;
         found.loaded = performance.getEntriesByType("resource").map(entry => entry.name.slice(0, 5));
         return found;"""
-        told, console = self.told(page, tmp_path, script)
-        assert told["beta up"] == ["1", "1", "4", "4", "16", "16", ""], "a run without it comes last"
-        assert told["beta down"] == ["16", "16", "4", "4", "1", "1", ""]
-        assert told["mcc up"] == sorted(told["mcc up"], key=float) == told["mcc down"][::-1]
-        assert told["sort"] == "descending"
-        assert set(told["loaded"]) <= {"data:"}, "nothing comes from elsewhere"
+        result, console = self.run_script(page, tmp_path, script)
+        assert result["beta up"] == ["1", "1", "4", "4", "16", "16", ""], "a run without it comes last"
+        assert result["beta down"] == ["16", "16", "4", "4", "1", "1", ""]
+        assert result["mcc up"] == sorted(result["mcc up"], key=float) == result["mcc down"][::-1]
+        assert result["sort"] == "descending"
+        assert set(result["loaded"]) <= {"data:"}, "nothing comes from elsewhere"
         assert not console
 
-    def test_the_table_filters_by_words_and_by_columns(self, page, tmp_path):
+    def test_the_table_filters_by_words_and_columns(self, page, tmp_path):
         script = """
         const input = document.querySelector(".filter input"), table = document.querySelector("table.runs");
         const found = {};
@@ -245,8 +245,8 @@ class TestInABrowser:
                          document.querySelector(".count").textContent];
         }
         return found;"""
-        told, console = self.told(page, tmp_path, script)
-        shown = {text: count for text, (count, _) in told.items()}
+        result, console = self.run_script(page, tmp_path, script)
+        shown = {text: count for text, (count, _) in result.items()}
         assert shown == {
             "": 7,
             "pca": 1,
@@ -256,12 +256,12 @@ class TestInABrowser:
             "BETA-VAE seed=0": 3,
             "nothing": 0,
         }
-        assert told["beta=4"][1] == "2 of 7 runs"
+        assert result["beta=4"][1] == "2 of 7 runs"
         assert not console
 
     @pytest.mark.parametrize("width", [1300, 500])
-    def test_the_page_itself_never_scrolls_sideways(self, page, tmp_path, width):
+    def test_the_page_does_not_scroll_horizontally(self, page, tmp_path, width):
         script = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth];"
-        (wide, room), _ = self.told(page, tmp_path, script, f"--window-size={width},900")
+        (wide, room), _ = self.run_script(page, tmp_path, script, f"--window-size={width},900")
         assert room > 300
         assert wide <= room

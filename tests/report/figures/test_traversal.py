@@ -1,16 +1,12 @@
-"""Figures of what codes do."""
+"""Traversals, reconstructions, interpolations and KL per code."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 from unweave import InputError
-from unweave.data.core import Factor
 from unweave.methods import PCA, BetaVAE
-from unweave.report.figures.curves import draw_loss_curves
-from unweave.report.figures.embedding import draw_embedding, pick_active_codes
 from unweave.report.figures.style import save_figure
 from unweave.report.figures.traversal import (
     draw_interpolation,
@@ -30,7 +26,7 @@ def vae():
     return BetaVAE(steps=20, latent_dim=3, widths=(4,), hidden=(8,)).fit(X)
 
 
-def test_one_code_moves_and_the_others_stay():
+def test_a_traversal_changes_one_code_only():
     z = np.random.default_rng(0).normal(size=(1_000, 3))
     line = traverse_code(z, 1, 7, 5)
     assert line.shape == (5, 3)
@@ -38,7 +34,7 @@ def test_one_code_moves_and_the_others_stay():
     np.testing.assert_allclose(line[[0, -1], 1], np.quantile(z[:, 1], [0.05, 0.95]))
 
 
-def test_a_traversal_has_a_row_per_code_with_the_observation_in_front(vae, tmp_path):
+def test_a_traversal_has_one_row_per_code_and_starts_with_the_observation(vae, tmp_path):
     figure = draw_traversals(vae, X, steps=4)
     (axis,) = figure.axes
     assert len(axis.get_yticklabels()) == 3
@@ -51,14 +47,14 @@ def test_a_traversal_has_a_row_per_code_with_the_observation_in_front(vae, tmp_p
     assert Image.open(tmp_path / "t.png").width > 100
 
 
-def test_a_gif_goes_there_and_back(vae, tmp_path):
+def test_an_animation_runs_forward_and_back(vae, tmp_path):
     path = save_animation(vae, X, tmp_path / "codes.gif", scale=3)
     gif = Image.open(path)
     assert gif.n_frames > 20
     assert gif.size == (3 * 10 * 3, 10 * 3)
 
 
-def test_interpolations_begin_and_end_with_the_observations(vae):
+def test_an_interpolation_starts_and_ends_with_the_observations(vae):
     images = interpolate(vae, X[0], X[1], steps=5)
     assert images.shape == (7, 1, 8, 8)
     np.testing.assert_array_equal(images[[0, -1]], X[[0, 1]])
@@ -71,7 +67,7 @@ def test_interpolations_begin_and_end_with_the_observations(vae):
     ]
 
 
-def test_kl_per_code_adds_up_and_is_for_posteriors(vae):
+def test_kl_per_code_needs_a_posterior_and_is_sorted(vae):
     heights = [bar.get_height() for bar in draw_kl_per_code(vae, X).axes[0].patches]
     assert heights == sorted(heights, reverse=True)
     nats = vae.kl_per_code(torch.from_numpy(X)).mean(0).detach()
@@ -82,25 +78,7 @@ def test_kl_per_code_adds_up_and_is_for_posteriors(vae):
         draw_kl_per_code(PCA(latent_dim=2).fit(X), X)
 
 
-def test_tables_and_methods_without_decoder_have_no_pictures(vae):
+def test_only_images_have_traversals(vae):
     table = np.random.default_rng(0).normal(size=(40, 4))
     with pytest.raises(InputError, match="only images"):
         draw_traversals(PCA(latent_dim=2).fit(table), table)
-
-
-def test_curves_have_a_panel_for_each_term():
-    histories = {
-        "a": pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0], "kl": [0.0, 1.0]}),
-        "b": pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0]}),
-    }
-    axes = draw_loss_curves(histories).axes
-    assert [axis.get_title() for axis in axes] == ["loss", "kl"]
-    assert [len(axis.lines) for axis in axes] == [2, 1]
-
-
-def test_an_embedding_shows_codes_that_vary():
-    z = np.random.default_rng(0).normal(size=(50, 4)) * [1.0, 0.01, 0.9, 1.0]
-    assert pick_active_codes(z) == (0, 2)
-    assert pick_active_codes(z * [1.0, 0.1, 0.01, 0.02]) == (0, 3)
-    figure = draw_embedding(z, z[:, :1], [Factor("size", None)])
-    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("code 1", "code 3")

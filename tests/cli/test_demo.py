@@ -1,0 +1,11 @@
+"""The command `unweave demo`."""
+
+import json
+
+
+def test_the_demo_recovers_the_position_and_writes_its_report(run, tmp_path):
+    code, out, _ = run("demo", "--points", 1000, "--json")
+    assert code == 0
+    found = {record["method"]: record["mcc"] for record in json.loads(out)}
+    assert found["hessian-ica"] > 0.99 > found["linear-ica"] > found["pca"]
+    assert (tmp_path / "report.html").stat().st_size > 100_000

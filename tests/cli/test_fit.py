@@ -1,0 +1,132 @@
+"""The command `unweave fit`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from tests.helpers import MY_METHOD, SMALL_SQUARES, write_table
+from unweave import InputError
+from unweave.cli.fit import write_codes
+from unweave.data.readers.files import read_codes
+
+
+def test_help_lists_methods_and_datasets_and_then_their_options(run):
+    assert "hessian-ica" in run("fit", "--help")[1]
+    assert "squares-xc" in run("fit")[1]
+    assert "--n-neighbors" in run("fit", "hessian-ica", "--help")[1]
+    _, out, _ = run("fit", "hessian-ica", "squares-xy", "--help")
+    assert "--latent-dim" in out
+    assert "--data.points" in out
+    assert "Size of a neighborhood" in out
+
+
+def test_a_run_can_be_scored_and_reported(run, tmp_path):
+    code, out, err = run("fit", "linear-ica", "squares-xy", *SMALL_SQUARES, "--latent-dim", 2, "--out", "r")
+    assert code == 0
+    assert "linear-ica" in out
+    assert "training; evaluated on 60 observations of shape 1 x 12 x 12" in err
+    code, out, _ = run("score", "r", "--json")
+    assert set(json.loads(out)) == {"mcc", "local-isometry"}
+    code, out, _ = run("report", "r", "--out", "page.html")
+    assert (code, out) == (0, "Open page.html in a browser.\n")
+    assert "linear-ica" in (tmp_path / "page.html").read_text()
+
+
+def test_a_finished_run_is_not_repeated(run):
+    run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--out", "r")
+    assert "finished before" in run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--out", "r")[2]
+    code, _, err = run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--seed", 1, "--out", "r")
+    assert code == 2
+    assert "holds another run" in err
+
+
+def test_own_table_with_known_factors(run):
+    write_table()
+    code, out, _ = run(
+        "fit", "linear-ica", "my.csv", "--data.factors", "left", "right", "--codes", "codes.csv", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)[0]["mcc"] > 0.98
+    assert list(pd.read_csv("codes.csv").columns) == ["code1", "code2"]
+    code, out, _ = run("score", "codes.csv", "--factors", write_table("again.csv"), "--metrics", "mcc", "--json")
+    assert code == 0
+    assert json.loads(out)["mcc"] < 0.98, "five factors and two codes"
+
+
+def test_a_column_that_counts_the_rows_gets_a_warning(run):
+    pd.read_csv(write_table()).assign(id=range(80)).to_csv("my.csv", index=False)
+    code, _, err = run("fit", "pca", "my.csv")
+    assert code == 0
+    assert "unweave: warning: column 'id' of my.csv only counts the rows" in err
+
+
+def test_own_table_without_factors(run):
+    write_table()
+    code, out, _ = run("fit", "pca", "my.csv", "--data.columns", "weight", "height", "--data.factors")
+    assert code == 0
+    assert "have no known factors" in out
+
+
+def test_own_folder_of_images(run, tmp_path):
+    for i in range(30):
+        pixels = np.zeros((8, 8), dtype=np.uint8)
+        pixels[i % 5 : i % 5 + 3, i // 6 : i // 6 + 3] = 255
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{i}.png")
+    assert run("fit", "pca", "photos", "--codes", "z.csv", "--out", "named")[0] == 0
+    assert pd.read_csv("z.csv")["file"].tolist()[:3] == ["0.png", "1.png", "2.png"]
+    code, out, _ = run("fit", "pca", "photos", "--codes", "z.npy", "--json")
+    assert code == 0
+    assert json.loads(out)[0]["data"] == "photos"
+    assert np.load("z.npy", allow_pickle=False).shape == (30, 2)
+
+
+def test_own_method(run):
+    code, out, _ = run(
+        "fit", f"{MY_METHOD}:Whitening", "squares-xy", *SMALL_SQUARES, "--samples", 50, "--out", "w", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)[0]["method"] == "whitening"
+    assert "--samples" in run("fit", f"{MY_METHOD}:Whitening", "squares-xy", "--help")[1]
+    assert run("report", "w")[0] == 0
+
+
+def test_own_dataset_and_metric(run, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import torch, unweave\n"
+        "class Line(unweave.Dataset):\n    '''A line.'''\n    points: int = 40\n    '''how many'''\n"
+        "    def load(self):\n"
+        "        prior = lambda n, g: torch.rand(n, 1, generator=g)\n"
+        "        factors = [unweave.Factor('t')]\n"
+        "        return unweave.Mixing(factors, (3,), prior, lambda c: c * torch.arange(1.0, 4), points=self.points)\n"
+        "@unweave.metric(paper='none')\ndef half(factors, codes):\n    '''Always a half.'''\n    return 0.5\n"
+    )
+    code, out, _ = run("fit", "pca", "mine.py:Line", "--latent-dim", 1, "--metrics", "mcc", "mine.py:half", "--json")
+    assert code == 0
+    assert json.loads(out)[0]["half"] == 0.5
+    kept = json.loads(run("score", json.loads(out)[0]["run"], "--metrics", "mine.py:half", "--json")[1])
+    assert kept == {"half": 0.5}
+    assert json.loads(out)[0]["mcc"] > 0.999
+
+
+def test_own_network(run):
+    mine = str(Path(MY_METHOD).with_name("my_network.py")) + ":SparseAutoencoder"
+    code, out, err = run("fit", mine, "swiss-roll", "--steps", "30", "--sparsity", "0.2", "--out", "r")
+    assert code == 0, err
+    assert "sparse-autoencoder" in out
+
+
+def test_written_codes_can_be_read_again(tmp_path):
+    path = tmp_path / "codes.csv"
+    codes = np.random.default_rng(0).normal(size=(5, 2))
+    write_codes(path, codes, [f"{i}.png" for i in range(5)])
+    np.testing.assert_allclose(read_codes(path), codes)
+    pd.DataFrame({"file": [1.0, 2.0], "b": [3.0, 5.0]}).to_csv(path, index=False)
+    assert read_codes(path).shape == (2, 2)  # a number is a code, whatever it is called
+    pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"'name'.* holds no numbers"):
+        read_codes(path)
