@@ -25,9 +25,9 @@ def test_all_metrics_with_chance_levels_and_intervals(run):
     np.save("z.npy", z + 0.1 * np.random.default_rng(1).normal(size=z.shape))
     code, out, err = run("score", "z.npy", "--factors", "f.npy", "--all", "--chance", "--bootstrap", 3, "--json")
     assert (code, err) == (0, "")
-    found = json.loads(out)
-    assert {"mcc", "mig", "dci[trees].completeness", "sap[r2]", "irs[q100]"} <= set(found)
-    assert found["mcc"]["chance"] < 0.2 < found["mcc"]["low"] <= found["mcc"]["high"]
+    scores = json.loads(out)
+    assert {"mcc", "mig", "dci[trees].completeness", "sap[r2]", "irs[q100]"} <= set(scores)
+    assert scores["mcc"]["chance"] < 0.2 < scores["mcc"]["low"] <= scores["mcc"]["high"]
     text = run("score", "z.npy", "--factors", "f.npy", "--metrics", "mcc", "mig", "--chance")[1]
     assert "chance" in text
     assert "dci" not in text
@@ -40,8 +40,8 @@ def test_a_run_is_scored_with_its_own_factors(run):
     code, out, err = run("score", "r", "--all", "--json")
     assert code == 0, err
     assert {"mcc", "local-isometry", "mig", "sap[r2]", "dci[trees].disentanglement"} <= set(json.loads(out))
-    found = json.loads(run("score", "r", "--metrics", "mcc", "--chance", "--json")[1])
-    assert found["mcc"]["chance"] < 0.3 < found["mcc"]["value"]
+    scores = json.loads(run("score", "r", "--metrics", "mcc", "--chance", "--json")[1])
+    assert scores["mcc"]["chance"] < 0.3 < scores["mcc"]["value"]
     assert json.loads(run("score", "r", "--metrics", "dci[lasso]", "--json")[1])["dci[lasso].informativeness"] > 0
     np.save("z.npy", np.random.default_rng(0).normal(size=(50, 2)))
     assert "unsupervised.total_correlation" in run("score", "z.npy", "--metrics", "unsupervised")[1]

@@ -219,14 +219,14 @@ class TestInABrowser:
         const column = name => [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent.trim() === name);
         const values = j => [...table.tBodies[0].rows].map(row => row.cells[j].textContent.trim());
         const click = j => table.tHead.rows[0].cells[j].querySelector("button").click();
-        const found = {};
+        const state = {};
         for (const name of ["beta", "mcc"]) {
-          click(column(name)); found[name + " up"] = values(column(name));
-          click(column(name)); found[name + " down"] = values(column(name));
+          click(column(name)); state[name + " up"] = values(column(name));
+          click(column(name)); state[name + " down"] = values(column(name));
         }
-        found.sort = table.tHead.rows[0].cells[column("mcc")].ariaSort;
-        found.loaded = performance.getEntriesByType("resource").map(entry => entry.name.slice(0, 5));
-        return found;"""
+        state.sort = table.tHead.rows[0].cells[column("mcc")].ariaSort;
+        state.loaded = performance.getEntriesByType("resource").map(entry => entry.name.slice(0, 5));
+        return state;"""
         result, console = self.run_script(page, tmp_path, script)
         assert result["beta up"] == ["1", "1", "4", "4", "16", "16", ""], "a run without it comes last"
         assert result["beta down"] == ["16", "16", "4", "4", "1", "1", ""]
@@ -238,13 +238,13 @@ class TestInABrowser:
     def test_the_table_filters_by_words_and_columns(self, page, tmp_path):
         script = """
         const input = document.querySelector(".filter input"), table = document.querySelector("table.runs");
-        const found = {};
+        const state = {};
         for (const text of ["", "pca", "beta=4", "beta >= 4 SEED=1", "mcc>2", "BETA-VAE seed=0", "nothing"]) {
           input.value = text; input.dispatchEvent(new Event("input"));
-          found[text] = [[...table.tBodies[0].rows].filter(row => !row.hidden).length,
+          state[text] = [[...table.tBodies[0].rows].filter(row => !row.hidden).length,
                          document.querySelector(".count").textContent];
         }
-        return found;"""
+        return state;"""
         result, console = self.run_script(page, tmp_path, script)
         shown = {text: count for text, (count, _) in result.items()}
         assert shown == {
