@@ -1,4 +1,4 @@
-"""What a user can cause and mend: one exception, whose text says what was wrong, what was expected and what to do."""
+"""The exception for wrong input, and helpers for its messages."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Wrong input. The command line prints its text as one line and exits with code 2."""
+    """Wrong input. Its text says what was wrong, what was expected and what to do.
+
+    The command line prints the text as one line and exits with code 2.
+    """
 
 
-def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
-    """An error that names the nearest known name, e.g. "no method named 'hesian-ica'; did you mean 'hessian-ica'?"."""
-    choices = sorted(known)
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), choices, 1, cutoff=0.5)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
-    return InputError(f"no {kind} named {name!r}{guess} (there are: {', '.join(choices) or 'none'}{hint})")
+def unknown(kind: str, name: str, names: Iterable[str], hint: str = "") -> InputError:
+    """Return the error for a name that does not exist; it suggests the most similar of `names`.
+
+    >>> print(unknown("method", "hesian-ica", ["hessian-ica", "pca"]))
+    no method named 'hesian-ica'; did you mean 'hessian-ica'? (there are: hessian-ica, pca)
+    """
+    choices = sorted(names)
+    similar = difflib.get_close_matches(name.lower().replace("_", "-"), choices, 1, cutoff=0.5)
+    suggestion = f"; did you mean {similar[0]!r}?" if similar else ""
+    return InputError(f"no {kind} named {name!r}{suggestion} (there are: {', '.join(choices) or 'none'}{hint})")
 
 
 def kebab(name: str) -> str:
-    """A catalog name: HessianICA -> hessian-ica, DSprites -> dsprites, MPI3DLike -> mpi3d-like, a_score -> a-score."""
+    """Return the catalog name of a class or function that sets none.
+
+    >>> kebab("HessianICA"), kebab("MPI3DLike"), kebab("a_score")
+    ('hessian-ica', 'mpi3d-like', 'a-score')
+    """
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9][A-Z])(?=[A-Z][a-z])|_", "-", name).lower()
 
 
@@ -30,10 +41,14 @@ def constant_data_error(source: str = "the data", columns: str = "") -> InputErr
 
 
 def plural(n: int, noun: str) -> str:
-    """'1 row', '2 rows'."""
+    """Return a count with its noun.
+
+    >>> plural(1, "row"), plural(2000, "row")
+    ('1 row', '2,000 rows')
+    """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def first_line(error: BaseException) -> str:
-    """Of what an error says; its name where it says nothing."""
+    """Return the first line of an error's text, or its type where the text is empty."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Identify the source code of a user's own class."""
+"""Identify the source code of users' own classes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from unweave.utils.errors import InputError
 
 
 def source_hash(cls: type) -> str | None:
-    """The hash of the code of a user's own class, so that an edited method is another one; None for our own."""
+    """Return the SHA-256 of the file of a user's own class, so that an edited class is another one; None for ours."""
     if cls.__module__.split(".")[0] == "unweave":
         return None
-    if "source_hash_" in vars(cls):  # on another machine, where its file is not
+    if "source_hash_" in vars(cls):  # set by the sender: on another machine the file does not exist
         return str(vars(cls)["source_hash_"])
     module = inspect.getmodule(cls)
     file = Path(getattr(module, "__file__", None) or "")
@@ -21,6 +21,6 @@ def source_hash(cls: type) -> str | None:
         code = file.read_bytes() if file.is_file() else inspect.getsource(cls).encode()
     except (OSError, TypeError):
         raise InputError(
-            f"the code of {cls.__name__} cannot be read, so its versions could not be told apart: put it in a file"
+            f"the code of {cls.__name__} cannot be read, so its versions cannot be distinguished: define it in a file"
         ) from None
     return hashlib.sha256(code).hexdigest()

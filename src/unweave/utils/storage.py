@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, and files that are checked before they are believed."""
+"""Atomic writes, JSON files, checksums and hashes of recipes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from unweave.utils.errors import InputError
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write into a temporary neighbor; it gets its name when the block ends, and vanishes if the block fails.
+    """Yield a temporary folder that is renamed to `folder` when the block ends and removed if the block fails.
 
-    A block that removes it makes nothing.
+    Nothing is created if the block removes the temporary folder.
 
     >>> with atomic_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
     ...     (tmp / "scores.json").write_text("{}")
@@ -41,7 +41,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
             if tmp.is_dir():
                 tmp.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was first, and its folder stands
+            if not folder.is_dir():  # otherwise another process was faster: keep its folder
                 raise
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
@@ -49,7 +49,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name when the block ends, and vanishes if the block fails."""
+    """Yield a temporary binary file that is renamed to `path` when the block ends and removed if the block fails."""
     tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,18 +64,18 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Write a text that is there entirely or not at all."""
+    """Write a text file atomically."""
     with atomic_file(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Readable JSON, for people and `git diff`."""
+    """Write indented JSON."""
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=to_jsonable) + "\n", encoding="utf-8")
 
 
 def to_jsonable(value: Any) -> Any:
-    """For `json.dumps`: numpy's numbers and arrays as Python's, paths as text."""
+    """Convert numpy values to Python's and paths to text; the `default` of `json.dumps`."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Path):
@@ -90,7 +90,7 @@ def recipe_hash(recipe: Any, length: int = 16) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or an error that names the file."""
+    """Return the JSON object in a file, or raise an error that names the file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -103,32 +103,33 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def no_room(error: BaseException | None) -> bool:
-    """Whether it is the disk that refuses: full, over its quota, or not to be written to."""
-    wrong = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+    """Return whether an error or its cause is the disk: full, over its quota, or not writable."""
+    codes = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
     while error is not None:
-        told = any(text in str(error) for text in ("No space left", "os error 28", "File too large", "os error 27"))
-        if told or (isinstance(error, OSError) and error.errno in wrong):  # not all libraries raise an OSError
+        # Some libraries raise their own error types, which only the text identifies.
+        texts = ("No space left", "os error 28", "File too large", "os error 27")
+        if any(text in str(error) for text in texts) or (isinstance(error, OSError) and error.errno in codes):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def sha256(*paths: Path, below: Path | None = None) -> str:
-    """The hash of files; with `below`, of their names below that folder too."""
-    total = hashlib.sha256()
+    """Return the SHA-256 of files; with `below`, also of their names relative to that folder."""
+    digest = hashlib.sha256()
     for path in paths:
         if below is not None:
-            total.update(path.relative_to(below).as_posix().encode() + b"\0")
+            digest.update(path.relative_to(below).as_posix().encode() + b"\0")
         with path.open("rb") as file:
             while block := file.read(1 << 20):
-                total.update(block)
-    return total.hexdigest()
+                digest.update(block)
+    return digest.hexdigest()
 
 
-def check_hash(path: Path, expected: str) -> None:
-    """Refuse a truncated or altered file by name."""
+def check_hash(path: Path, checksum: str) -> None:
+    """Raise an error that names the file if it is missing, truncated or altered."""
     if not path.is_file():
         raise InputError(f"{path} is missing: the folder is not complete; make it again")
-    found = sha256(path)
-    if found != expected:
-        raise InputError(f"{path} is truncated or altered: its sha256 is {found[:12]}..., expected {expected[:12]}...")
+    actual = sha256(path)
+    if actual != checksum:
+        raise InputError(f"{path} is truncated or altered: its sha256 is {actual[:12]}..., expected {checksum[:12]}...")

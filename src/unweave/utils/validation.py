@@ -1,10 +1,11 @@
-"""What users pass: field values against their annotations, arrays against what can be learned from."""
+"""Validate what users pass: fields against their annotations, arrays, labels and devices."""
 
 from __future__ import annotations
 
-import re
+import ast
 import types
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,27 +18,47 @@ from unweave.utils.errors import InputError, first_line, plural
 
 
 def check_fields(thing: Any) -> None:
-    """Refuse a dataclass whose fields hold what their annotations do not allow."""
+    """Raise an error for the first field of a dataclass whose value does not match its annotation."""
     hints = get_type_hints(type(thing), include_extras=True)
     for field in fields(thing):
         value = getattr(thing, field.name)
         if not matches_hint(value, hints[field.name]):
-            expected = describe_hint(hints[field.name])
-            raise InputError(f"{type(thing).__name__}: {field.name}={value!r}, expected {expected}")
+            text = f"{type(thing).__name__}: {field.name}={value!r}"
+            raise InputError(f"{text}, expected {describe_hint(hints[field.name])}")
 
 
 def normalize_numbers(cls: type, values: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a recipe has them: 4 where any number may stand is 4.0, so that both are the same run."""
-    # By the words of annotations: of a class that came from another machine, their names cannot be looked up.
-    hints = {f.name: f.type if isinstance(f.type, str) else repr(f.type) for f in fields(cls)}
-    words = {name: set(re.findall(r"\w+", hint)) for name, hint in hints.items()}
-    real = {name for name, found in words.items() if found & {"float", "Lane"} and "int" not in found}
+    """Return settings with 4 as 4.0 in fields for real numbers, so that both give the same recipe."""
     whole = {k for k, v in values.items() if isinstance(v, int | np.integer) and not isinstance(v, bool)}
-    return {k: float(v) if k in real & whole else v for k, v in values.items()}
+    return {k: float(v) if k in real_fields(cls) & whole else v for k, v in values.items()}
+
+
+@cache
+def real_fields(cls: type) -> frozenset[str]:
+    """Return the fields of a dataclass whose annotation has float but not int."""
+    try:
+        hints = get_type_hints(cls)
+        names = {field.name: _type_names(hints[field.name]) for field in fields(cls)}
+    except (NameError, AttributeError):
+        # The class was sent from another machine by cloudpickle. Its module does not exist here, so the names in its
+        # annotations cannot be looked up. Their syntax still shows which types they name.
+        names = {field.name: _names_in_text(str(field.type)) for field in fields(cls)}
+    return frozenset(name for name, types_ in names.items() if types_ & {"float", "Lane"} and "int" not in types_)
+
+
+def _type_names(hint: Any) -> set[str]:
+    """Return the names of all types in an annotation: float | None -> {"float", "NoneType"}."""
+    parts = [part for part in get_args(hint) if get_origin(hint) is not Literal]
+    return set().union(*map(_type_names, parts)) if parts else {getattr(hint, "__name__", "")}
+
+
+def _names_in_text(hint: str) -> set[str]:
+    """Return the names in the text of an annotation: "float | None" -> {"float"}."""
+    return {node.id for node in ast.walk(ast.parse(hint, mode="eval")) if isinstance(node, ast.Name)}
 
 
 def matches_hint(value: Any, hint: Any) -> bool:
-    """Whether a value fits an annotation; kinds of annotation that we do not use fit anything."""
+    """Return whether a value matches an annotation; kinds of annotation that we do not use match anything."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return matches_hint(value, args[0])
@@ -59,7 +80,11 @@ def matches_hint(value: Any, hint: Any) -> bool:
 
 
 def describe_hint(hint: Any) -> str:
-    """An annotation in words: "a whole number or 'auto'"."""
+    """Return an annotation in words.
+
+    >>> describe_hint(int | Literal["auto"])
+    "a whole number or 'auto'"
+    """
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return describe_hint(args[0])
@@ -74,7 +99,7 @@ def describe_hint(hint: Any) -> str:
 
 
 def as_array(x: Any, what: str = "data") -> np.ndarray:
-    """Anything array-like as a plain array of real numbers, contiguous and writable; bytes stay bytes."""
+    """Return anything array-like as a numpy array of real numbers, contiguous and writable; bytes stay bytes."""
     if isinstance(x, Tensor):
         x = (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).numpy(force=True)
     if hasattr(x, "toarray"):
@@ -92,10 +117,10 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
 
 
 def resolve_device(device: str) -> str:
-    """A device as torch knows it: 'auto' is a GPU where there is one."""
+    """Return the device for torch; 'auto' is the GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
+    try:  # torch has no query that covers every kind of device; an empty tensor costs nothing
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device={device!r} cannot be used here ({first_line(error)})") from error
@@ -103,7 +128,7 @@ def resolve_device(device: str) -> str:
 
 
 def out_of_memory(error: BaseException | None) -> bool:
-    """Whether it is a device that has no memory left; not everything says so in the same way."""
+    """Return whether an error or its cause is a device without free memory; libraries word it differently."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error) or "ALLOC_FAILED" in str(error):
             return True
@@ -112,13 +137,13 @@ def out_of_memory(error: BaseException | None) -> bool:
 
 
 def device_lost(error: BaseException) -> bool:
-    """Whether it left this process without its GPU: after some errors nothing can be computed until it is restarted."""
-    ours = isinstance(error, RuntimeError) and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    if not isinstance(error, torch.AcceleratorError) and not ours:
+    """Return whether this process lost its GPU: after some errors it computes nothing until the process restarts."""
+    possible = isinstance(error, RuntimeError) and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if not isinstance(error, torch.AcceleratorError) and not possible:
         return False
     try:
         torch.ones(1, device="cuda").sum().item()
-    except (torch.OutOfMemoryError, AssertionError):  # it is only full, or there is none
+    except (torch.OutOfMemoryError, AssertionError):  # it is only full, or there is no GPU
         return False
     except RuntimeError:
         return True
@@ -126,19 +151,19 @@ def device_lost(error: BaseException) -> bool:
 
 
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
-    """Refuse NaN and infinite values, and say where the first one is."""
+    """Raise an error for NaN and infinite values that says where the first one is."""
     if x.dtype.kind != "f":
         return
-    bad = ~np.isfinite(x)
-    if not bad.any():
+    invalid = ~np.isfinite(x)
+    if not invalid.any():
         return
-    row, *rest = (int(i) for i in np.argwhere(bad)[0])
+    row, *rest = (int(i) for i in np.argwhere(invalid)[0])
     kind = "NaN" if np.isnan(x[(row, *rest)]) else "infinity"
     place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
     if names is not None and len(rest) == 1:
         place = f"column {names[rest[0]]!r}"
-    count = int(bad.sum())
-    rows = plural(int(bad.reshape(len(x), -1).any(1).sum()), "row")
+    count = int(invalid.sum())
+    rows = plural(int(invalid.reshape(len(x), -1).any(1).sum()), "row")
     where = f"{'is' if count == 1 else 'are'} NaN or infinite in {rows}"
     raise InputError(
         f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where} "
@@ -147,11 +172,11 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
 
 
 def as_classes(y: Any, what: str = "y") -> Any:
-    """Labels as they are, whole numbers among floats as whole numbers; real values are refused."""
+    """Return class labels; whole numbers among floats become integers, other real values raise an error."""
     if hasattr(y, "columns"):
         y = y.set_axis(names := y.columns.map(str), axis=1)
         if not names.is_unique:
-            raise InputError(f"{what} has two columns {names[names.duplicated()][0]!r}: name them apart")
+            raise InputError(f"{what} has two columns {names[names.duplicated()][0]!r}: rename one")
         return y.assign(**{name: as_classes(y[name].to_numpy(), f"y's column {name!r}") for name in names})
     array = np.asarray(y)
     if array.ndim == 0:
@@ -159,7 +184,7 @@ def as_classes(y: Any, what: str = "y") -> Any:
     if array.dtype.kind == "O":
         if pd.isna(array.ravel()).any():
             raise InputError(f"{what} has missing values: leave those rows out, or give them a class of their own")
-        array = np.array(array.tolist())  # numbers as numbers, text as text
+        array = np.array(array.tolist())  # infers a type: numbers or text
     if array.dtype.kind == "O":
         raise InputError(f"Unknown label type: {what} holds objects, expected numbers or text")
     if array.dtype.kind != "f":
