@@ -304,7 +304,7 @@ def test_whole_numbers_are_scored_by_their_values(tmp_path):
     ages = np.array([1, 2, 100, 1, 2, 100, 50])
     (tmp_path / "f.csv").write_text("age\n" + "\n".join(map(str, ages)))
     data = as_data(np.zeros((7, 2)), read_factors(tmp_path / "f.csv"))
-    assert data.factors[0].measured(data.c[:, 0]).tolist() == ages.tolist()
+    assert data.factors[0].numeric_values(data.c[:, 0]).tolist() == ages.tolist()
     np.savez(tmp_path / "f.npz", factors=ages[:, None])
     assert read_factors(tmp_path / "f.npz").to_numpy().ravel().tolist() == ages.tolist()
     np.save(tmp_path / "line.npy", ages)

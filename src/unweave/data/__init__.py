@@ -1,1 +1,1 @@
-"""What data are: named factors, samplers, readers, supervision."""
+"""Data: named factors, samplers, readers, supervision and splits."""

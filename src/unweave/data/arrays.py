@@ -1,4 +1,4 @@
-"""What users have, as data: arrays, tables with named columns, and their labels."""
+"""Users' arrays and labels as `FactorData`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from unweave.utils.validation import as_array, as_classes, check_finite
 
 
 def as_data(X: Any, y: Any = None) -> FactorData:
-    """What users have, as `FactorData`: an array becomes a `Table`, the columns of y (n,) or (n, k) its factors.
+    """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
-    Whole numbers and text in y are classes, floats are real-valued factors; a DataFrame brings its names.
+    Whole numbers and text in y are classes, floats are real-valued factors. A DataFrame keeps its column names.
+
+    Example:
+        >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
+        >>> data.factors[0].values
+        ('a', 'b')
     """
     if isinstance(X, FactorData):
         return X
@@ -24,17 +29,26 @@ def as_data(X: Any, y: Any = None) -> FactorData:
     if array.ndim < 2:
         raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
     check_finite(array)
-    images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are numbers like others
+    images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
     x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
-    coded = [_coded(name, column) for name, column in _columns(y)]
-    c = np.stack([values for values, _ in coded], 1) if coded else np.zeros((len(x), 0))
-    return Table(x, torch.as_tensor(c), [factor for _, factor in coded])
+    encoded = [_encode(name, column) for name, column in _columns(y)]
+    c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
+    return Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
 
 
 def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
-    """Observations in pairs, as data: row i of X and of X2 (n, ...) share all factors but `changed` of them.
+    """Return pairs of observations as data: row i of X and X2, (n, ...), share all factors but `changed`.
 
-    y holds what a pair has in common, its class; `changed` is one number for all pairs, or one for each, (n,).
+    Args:
+        X: First observations.
+        X2: Second observations.
+        y: Class that both observations of a pair share.
+        changed: Number of factors that differ, one for all pairs or one for each, (n,).
+
+    Example:
+        >>> pairs = as_pairs(np.zeros((4, 3)), np.ones((4, 3)), changed=2)
+        >>> len(pairs)
+        8
     """
     first, second = as_data(X, None if y is None else as_classes(y)), as_data(X2)
     try:
@@ -56,7 +70,7 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
 
 
 def _columns(y: Any) -> list[tuple[str, np.ndarray]]:
-    """The columns of labels with their names: a DataFrame's own, or y1, y2, ..."""
+    """Return the columns of labels with their names: those of a DataFrame, or y1, y2, ..."""
     if y is None:
         return []
     if hasattr(y, "columns"):
@@ -67,8 +81,8 @@ def _columns(y: Any) -> list[tuple[str, np.ndarray]]:
     return [(f"y{i + 1}", column) for i, column in enumerate(array.reshape(len(array), -1).T)]
 
 
-def _coded(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
-    """Real values as they are, classes as numbers from zero, in float64, which holds both exactly."""
+def _encode(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
+    """Return a column as float64, which holds real values and class numbers exactly, and its factor."""
     if column.dtype.kind == "O" and all(isinstance(value, float | int) for value in column):
         column = column.astype(np.float64)
     if column.dtype.kind == "f":

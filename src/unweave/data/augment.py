@@ -1,4 +1,4 @@
-"""Affine transformations of images, batched on the device: for augmented sets and rotated digits."""
+"""Affine transformations of images, batched on the device."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ COMBINATIONS = tuple(c for size in (1, 2, 3) for c in itertools.combinations(KIN
 
 
 def affine(angle: Tensor, shift: Tensor, scale: Tensor, aspect: float = 1.0) -> Tensor:
-    """The matrices (n, 2, 3) that turn by degrees (n,), counter-clockwise, scale (n,), and then shift (n, 2).
+    """Return matrices (n, 2, 3) that rotate, scale and then shift images, for `torch.nn.functional.affine_grid`.
 
-    Shifts are shares of the width and the height, to the right and down. The matrices map places of the new image to
-    places of the old one, in coordinates from -1 to 1, as `torch.nn.functional.affine_grid` wants them; in these, a
-    turn of images that are `aspect` times as wide as high is none.
+    Args:
+        angle: Counter-clockwise rotation in degrees, (n,).
+        shift: Shift to the right and down as a fraction of width and height, (n, 2).
+        scale: Magnification, (n,).
+        aspect: Width of the images divided by their height. A rotation in pixels is not one in the coordinates of
+            `affine_grid`, from -1 to 1 along both sides.
+
+    Returns:
+        Matrices that map positions in the new image to positions in the old one.
     """
     c, s = torch.deg2rad(angle).cos() / scale, torch.deg2rad(angle).sin() / scale
-    back = torch.stack([torch.stack([c, -s / aspect], -1), torch.stack([s * aspect, c], -1)], -2)  # y runs downwards
-    return torch.cat([back, -back @ (2 * shift)[..., None]], -1)
+    inverse = torch.stack([torch.stack([c, -s / aspect], -1), torch.stack([s * aspect, c], -1)], -2)  # y points down
+    return torch.cat([inverse, -inverse @ (2 * shift)[..., None]], -1)
 
 
 def warp(images: Tensor, theta: Tensor) -> Tensor:
-    """Images (n, channels, h, w), moved by matrices (n, 2, 3), bilinearly; what comes in from outside is black."""
+    """Transform images (n, channels, h, w) by matrices (n, 2, 3), bilinearly; pixels from outside are black."""
     grid = F.affine_grid(theta.to(images), list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
@@ -42,9 +48,11 @@ def draw_affine(
     scale: tuple[float, float] = (0.8, 1.25),
     aspect: float = 1.0,
 ) -> Tensor:
-    """n random matrices (n, 2, 3) with the `kinds`: shifts up to +-0.1, turns by 0 to 5 degrees, scales 0.8 to 1.25."""
-    u = torch.rand(n, 4, generator=rng, device=rng.device)  # always drawn, so that kinds do not change the stream
-    moved = (2 * u[:, :2] - 1) * shift * ("translation" in kinds)
-    turned = u[:, 2] * angle * ("rotation" in kinds)
-    scaled = scale[0] + (scale[1] - scale[0]) * u[:, 3] if "scaling" in kinds else torch.ones_like(u[:, 3])
-    return affine(turned, moved, scaled, aspect)
+    """Draw n matrices (n, 2, 3) of some `KINDS`: shifts in +-`shift`, rotations in [0, `angle`], scales in `scale`."""
+    u = torch.rand(
+        n, 4, generator=rng, device=rng.device
+    )  # always all four, so that the random stream does not depend on `kinds`
+    shifts = (2 * u[:, :2] - 1) * (shift if "translation" in kinds else 0.0)
+    angles = u[:, 2] * (angle if "rotation" in kinds else 0.0)
+    scales = scale[0] + (scale[1] - scale[0]) * u[:, 3] if "scaling" in kinds else torch.ones_like(u[:, 3])
+    return affine(angles, shifts, scales, aspect)

@@ -17,7 +17,7 @@ MAX_ELEMENTS = 2**28  # cap for a sample that is rendered once and kept in memor
 
 
 class Factorial(FactorData):
-    """Every combination of discrete factors, the last one running fastest. Abstract: say how row numbers render."""
+    """Abstract: all combinations of discrete factors in row-major order (the last factor changes fastest)."""
 
     def __init__(self, factors: Sequence[Factor], shape: tuple[int, ...], device: torch.device | str = "cpu") -> None:
         sizes = [f.size or 0 for f in factors]
@@ -29,36 +29,42 @@ class Factorial(FactorData):
 
     @abstractmethod
     def rows(self, index: Tensor) -> Tensor:
-        """Observations by row number, (...) -> (..., *shape)."""
+        """Return observations by row number, (...) -> (..., *shape)."""
 
     def __len__(self) -> int:
         return prod(self.counts)
 
     @final
     def sample(self, n: int, rng: Generator) -> Tensor:
-        """Every factor uniform and independent."""
+        """Draw all factors uniformly and independently."""
         columns = [torch.randint(s, (n,), generator=rng, device=rng.device) for s in self.counts]
         return torch.stack(columns, -1)
 
     @final
     def render(self, points: Tensor) -> Tensor:
-        """By row number."""
+        """Return the observations of combinations, by row number."""
         return self.rows((points * self.strides).sum(-1))
 
     @final
     def combinations(self) -> Tensor:
-        """All points in order, (rows, k)."""
+        """Return all points in order, (rows, k)."""
         return torch.arange(len(self), device=self.sizes.device)[:, None] // self.strides % self.sizes
 
     @final
     def all_points(self, limit: int) -> Tensor | None:
-        """All combinations, where they are few enough."""
+        """Return all combinations if there are at most `limit`."""
         return self.combinations() if len(self) <= limit else None
 
 
 @final
 class Grid(Factorial):
-    """A full factorial table in memory, one row per combination; bytes stay bytes."""
+    """A full factorial table in memory, one row per combination; bytes stay bytes.
+
+    Example:
+        >>> grid = Grid(torch.rand(6, 4), [Factor("a", 2, "ordinal"), Factor("b", 3, "ordinal")])
+        >>> len(grid), grid.combinations().shape
+        (6, torch.Size([6, 2]))
+    """
 
     def __init__(self, x: Tensor, factors: Sequence[Factor]) -> None:
         super().__init__(factors, tuple(x.shape[1:]), x.device)
@@ -66,17 +72,23 @@ class Grid(Factorial):
             shape = " x ".join(map(str, self.counts))
             raise InputError(
                 f"{plural(len(x), 'row')} cannot fill a grid of {shape} = {len(self):,}: "
-                "give every combination once, or use a Table, which needs none"
+                "give every combination once, or use a Table, which may lack some"
             )
         self.x = x
 
     def rows(self, index: Tensor) -> Tensor:
-        """The stored rows."""
+        """Return the stored rows."""
         return as_float(self.x[index])
 
 
 class Table(IndexedData):
-    """Rows with whatever labels they have: your own arrays, digits, flowers. A point is a row number."""
+    """Rows with arbitrary labels, such as your own arrays. A point is a row number.
+
+    Example:
+        >>> table = Table(torch.rand(10, 3), torch.zeros(10, 1), [Factor("label", 2, "nominal")])
+        >>> len(table), table.shape
+        (10, (3,))
+    """
 
     def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor]) -> None:
         if len(x) != len(c) or c.ndim != 2 or c.shape[1] != len(factors):
@@ -90,51 +102,58 @@ class Table(IndexedData):
         return len(self.x)
 
     def sample(self, n: int, rng: Generator) -> Tensor:
-        """Rows, uniformly and with replacement."""
+        """Draw rows uniformly, with replacement."""
         return torch.randint(len(self), (n, 1), generator=rng, device=rng.device)
 
     def render(self, points: Tensor) -> Tensor:
-        """The stored rows."""
+        """Return the stored rows."""
         return as_float(self.x[points[..., 0]])
 
     def labels(self, points: Tensor) -> Tensor:
-        """The rows' labels."""
+        """Return the labels of rows."""
         return self.c[points[..., 0]]
 
     def listing(self) -> tuple[Tensor, Tensor]:
-        """The row numbers, and the labels."""
+        """Return the row numbers and the labels."""
         return torch.arange(len(self), device=self.c.device)[:, None], self.c
 
     def levels(self, j: int) -> Tensor:
-        """The values that some row has."""
+        """Return the values that occur in the rows."""
         return torch.unique(self.c[:, j]).long()
 
     def all_points(self, limit: int) -> Tensor | None:
-        """Every row: a user's data are never thinned out in silence."""
+        """Return every row, whatever the limit: a user's data are never subsampled silently."""
         return torch.arange(len(self), device=self.x.device)[:, None]
 
 
 @final
 class Paired(Table):
-    """A table in two halves: row i of the first and of the second are a pair, which differs in some factors."""
+    """A table in two halves: row i of both halves is a pair that differs in some factors."""
 
     def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor], changed: Tensor) -> None:
         super().__init__(x, c, factors)
         if 2 * len(changed) != len(x):
             raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: expected two for each")
-        self.changed = changed  # (pairs,): in how many factors each differs
+        self.changed = changed  # (pairs,): number of factors in which a pair differs
 
     def groups(self, points: Tensor) -> Tensor | None:
-        """A pair is either trained on or tested on."""
+        """Return the pair of each row, so that a split keeps pairs together."""
         return points[:, 0] % len(self.changed)
 
     def partner(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The other half of each pair, (n, 1), and in how many factors it differs, (n,)."""
+        """Return the other half of each pair, (n, 1), and the number of factors in which it differs, (n,)."""
         return (points + len(self.changed)) % len(self), self.changed[points[:, 0] % len(self.changed)]
 
 
 class Mixing(FactorData):
-    """Sources from `prior`, pushed through the map `mix`. With `points`, a finite sample of that many sources."""
+    """Sources from `prior`, mapped to observations by `mix`; with `points`, a finite sample of that many sources.
+
+    Example:
+        >>> prior = lambda n, rng: torch.rand(n, 2, generator=rng)
+        >>> data = Mixing([Factor("a"), Factor("b")], (2,), prior, lambda z: z**3, points=100)
+        >>> data.all_points(100).shape
+        torch.Size([100, 2])
+    """
 
     def __init__(
         self,
@@ -152,21 +171,21 @@ class Mixing(FactorData):
         self.sources = None if points is None else prior(points, Generator().manual_seed(seed))  # (points, k)
 
     def sample(self, n: int, rng: Generator) -> Tensor:
-        """Sources of the finite sample, or fresh ones from the prior."""
+        """Draw sources of the finite sample, or new ones from the prior."""
         if self.sources is None:
             return self.prior(n, rng)
         return self.sources[torch.randint(len(self.sources), (n,), generator=rng, device=rng.device)]
 
     def render(self, points: Tensor) -> Tensor:
-        """Mix; any sources will do, those of the sample or others."""
+        """Mix any sources, those of the sample or others."""
         return self.mix(points)
 
     def all_points(self, limit: int) -> Tensor | None:
-        """The finite sample, if there is one."""
+        """Return the finite sample, if there is one, whatever the limit."""
         return self.sources
 
     def materialize(self) -> FactorData:
-        """A table of the finite sample, if it fits into memory."""
+        """Return a table of the finite sample if it fits into memory."""
         if self.sources is None or len(self.sources) * prod(self.shape) > MAX_ELEMENTS:
             return self
         parts = split_rows(

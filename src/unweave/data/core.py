@@ -1,4 +1,4 @@
-"""What every dataset becomes: named factors, a sampler over points, and a renderer x = g(point)."""
+"""The contract of data: named factors, a sampler of points, and a renderer x = g(point)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,23 @@ Kind = Literal["nominal", "ordinal", "circular", "real"]
 
 @dataclass(frozen=True)
 class Factor:
-    """One axis of variation. `size` counts the values of a discrete factor and is None for a real-valued one."""
+    """One axis of variation.
+
+    Example:
+        >>> Factor("color", 3, "nominal", values=("red", "green", "blue")).size
+        3
+    """
 
     name: str
+    """Name in tables and figures."""
     size: int | None = None
+    """Number of values of a discrete factor; None for a real-valued one."""
     kind: Kind = "real"
+    """Kind of scale: without order, ordered, around a circle, or real-valued."""
     noise: bool = False
-    """rendered, but not sought: a score leaves it out"""
+    """Whether scores leave the factor out because it only carries noise."""
     values: tuple[float | str, ...] = ()
-    """what the numbers 0, 1, ... of a discrete factor stand for, where that is something else"""
+    """Meaning of the values 0, 1, ... of a discrete factor, if they are not numbers of their own."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -35,25 +43,31 @@ class Factor:
         if self.size is not None and (self.kind == "real" or self.size < 1):
             raise InputError(f"factor {self.name!r} has kind {self.kind!r} and size {self.size}: use a discrete kind")
 
-    def measured(self, c: Tensor) -> Tensor:
-        """What the numbers stand for, to be scored by: ages for ages, numbers for names, (n,) -> (n,)."""
+    def numeric_values(self, c: Tensor) -> Tensor:
+        """Return the numbers that the values stand for, (n,) -> (n,); values with names stay 0, 1, ..."""
         if not self.values or any(isinstance(value, str) for value in self.values):
             return c
         return torch.tensor(self.values, dtype=torch.float64, device=c.device)[c.long()]
 
 
 class Sample(NamedTuple):
-    """Observations with the factors that made them."""
+    """Observations with their factors."""
 
     x: Tensor  # (n, *shape)
     c: Tensor  # (n, k)
 
 
 class FactorData(ABC):
-    """A two-step process: draw a point, render it.
+    """Data with k factors, generated in two steps: draw a point, then render it.
 
-    A point is whatever addresses one observation, (p,). In a `Grid` or a `Mixing` it is the factors themselves, so
-    p = k; in a `Table`, where two rows may share all their labels, it is the row number, so p = 1.
+    A point, (p,), identifies one observation. In a `Grid` or a `Mixing` it holds the factors themselves, so p = k. In
+    a `Table`, where two rows may have the same labels, it is the row number, so p = 1.
+
+    Example:
+        >>> from unweave.data.containers import Grid
+        >>> data = Grid(torch.rand(6, 4), [Factor("a", 2, "ordinal"), Factor("b", 3, "ordinal")])
+        >>> data.draw(5, torch.Generator().manual_seed(0)).x.shape
+        torch.Size([5, 4])
     """
 
     factors: tuple[Factor, ...]
@@ -65,47 +79,50 @@ class FactorData(ABC):
 
     @abstractmethod
     def render(self, points: Tensor) -> Tensor:
-        """Observations, (..., p) -> (..., *shape); floats, in [0, 1] for images."""
+        """Return the observations at points, (..., p) -> (..., *shape); floats, in [0, 1] for images."""
 
     def labels(self, points: Tensor) -> Tensor:
-        """The factors of points, (..., p) -> (..., k)."""
+        """Return the factors of points, (..., p) -> (..., k)."""
         return points
 
     def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
-        """Points that have the factors c, (n, k) -> (n, p), and are otherwise `like` these where there is more."""
+        """Return points that have the factors c, (n, k) -> (n, p).
+
+        What the factors do not determine is taken from the points `like`, (n, p), where possible.
+        """
         return c
 
     def all_points(self, limit: int) -> Tensor | None:
-        """All points in order, (n, p), where the data are a finite sample; None where they are to be drawn from."""
+        """Return all points in order, (n, p), if the data are finite and at most `limit`; otherwise None."""
         return None
 
     def materialize(self) -> FactorData:
-        """The same finite sample with its observations made once and kept, where that is cheaper; else itself."""
+        """Return the same finite sample with rendered observations in memory if that is cheaper; otherwise itself."""
         return self
 
     def groups(self, points: Tensor) -> Tensor | None:
-        """What must not be torn apart into training and test: the digit of a painted digit, (n, p) -> (n,)."""
+        """Return group numbers, (n, p) -> (n,), or None; a split never divides a group, e.g. one digit in all colors."""
         return None
 
     def levels(self, j: int) -> Tensor:
-        """The values that a discrete factor may take here; of colors, say, those of the training set."""
+        """Return the values of the discrete factor j that occur in these data."""
         return torch.arange(self.factors[j].size or 0)
 
     @final
     def to(self, device: torch.device | str) -> Self:
-        """The same data with all that they hold on a device; draw from them with a generator of that device."""
+        """Return the data with all tensors on a device; sampling then needs a generator on that device."""
         moved = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor | FactorData):
                 setattr(moved, name, value.to(device))
             elif isinstance(value, list) and value and isinstance(value[0], Tensor):
                 setattr(moved, name, [part.to(device) for part in value])
-        moved.__dict__.pop("_index", None)  # made anew where it is needed
+        moved.__dict__.pop("_index", None)  # it is rebuilt on the device when needed
         return moved
 
     @final
     def draw(self, n: int, rng: Generator) -> Sample:
-        """n observations with their factors."""
+        """Draw n observations with their factors."""
         points = self.sample(n, rng)
         return Sample(self.render(points), self.labels(points))
 
@@ -123,17 +140,17 @@ class FactorData(ABC):
 
     @final
     def freeze(self, n: int, rng: Generator) -> Subset:
-        """A finite training set: n draws, kept."""
+        """Draw n points and return them as a finite data set."""
         return Subset(self, self.sample(n, rng))
 
     @final
     def describe(self, c: Tensor) -> str:
-        """One combination of factors in words, (k,)."""
+        """Return one combination of factors, (k,), as text: "x=3, y=0"."""
         return ", ".join(f"{f.name}={v:g}" for f, v in zip(self.factors, c.tolist(), strict=True))
 
     @final
     def column(self, name: str) -> int:
-        """Where a factor stands in c."""
+        """Return the column of a factor in c."""
         names = [f.name for f in self.factors]
         if name not in names:
             raise InputError(f"no factor named {name!r} (there are: {', '.join(names) or 'none'})")
@@ -141,39 +158,41 @@ class FactorData(ABC):
 
 
 class IndexedData(FactorData):
-    """Abstract: a list of points, which can be found by their factors where these are discrete."""
+    """Abstract: a list of points that can be looked up by their discrete factors."""
 
     @abstractmethod
     def listing(self) -> tuple[Tensor, Tensor]:
-        """All points in order, (m, p), and their factors, (m, k)."""
+        """Return all points in order, (m, p), and their factors, (m, k)."""
 
     @final
     def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
-        """For each combination of factors a random point that has it."""
+        """Return a random point for each combination of factors; raise an error if there is none."""
         missing = ~self.has(c)
         if missing.any():
             text = self.describe(c[missing][0])
-            raise InputError(f"no row of the table has {text} ({int(missing.sum())} of {len(c)} asked for miss)")
-        known, order, first, counts = self._index
-        group = torch.searchsorted(known, self._keys(c))
+            raise InputError(
+                f"no row of the table has {text} ({int(missing.sum())} of {len(c)} combinations are missing)"
+            )
+        keys, order, first, counts = self._index
+        group = torch.searchsorted(keys, self._keys(c))
         pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group]).long()
         return self.listing()[0][order[first[group] + pick]]
 
     @final
     def has(self, c: Tensor) -> Tensor:
-        """Which combinations of factors some point has, (n, k) -> (n,)."""
-        known, expected = self._index[0], self._keys(c)
-        return known[torch.searchsorted(known, expected).clamp(max=len(known) - 1)] == expected
+        """Return which combinations of factors exist, (n, k) -> (n,)."""
+        keys, queries = self._index[0], self._keys(c)
+        return keys[torch.searchsorted(keys, queries).clamp(max=len(keys) - 1)] == queries
 
     @cached_property
     def _index(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The keys there are, the points in their order, and each key's first place and number of points."""
-        known, group = torch.unique(self._keys(self.listing()[1]), return_inverse=True)
-        counts = group.bincount(minlength=len(known))
-        return known, group.argsort(stable=True), counts.cumsum(0) - counts, counts
+        """Return the sorted keys, the points sorted by key, and each key's first position and number of points."""
+        keys, group = torch.unique(self._keys(self.listing()[1]), return_inverse=True)
+        counts = group.bincount(minlength=len(keys))
+        return keys, group.argsort(stable=True), counts.cumsum(0) - counts, counts
 
     def _keys(self, c: Tensor) -> Tensor:
-        """One number for each combination of discrete factors, (n, k) -> (n,)."""
+        """Return one number for each combination of discrete factors, (n, k) -> (n,)."""
         key = torch.zeros(len(c), dtype=torch.int64, device=c.device)
         for j, factor in enumerate(self.factors):
             if factor.size is None:
@@ -184,7 +203,7 @@ class IndexedData(FactorData):
 
 
 class Subset(IndexedData):
-    """Some of the points of other data, in order: a training or a test set."""
+    """Some points of other data, in order: a training or a test set."""
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
@@ -193,36 +212,36 @@ class Subset(IndexedData):
         return len(self.points)
 
     def sample(self, n: int, rng: Generator) -> Tensor:
-        """Points of the subset, uniformly and with replacement."""
+        """Draw points of the subset uniformly, with replacement."""
         return self.points[torch.randint(len(self), (n,), generator=rng, device=rng.device)]
 
     def render(self, points: Tensor) -> Tensor:
-        """As the whole does."""
+        """Return what the underlying data render."""
         return self.data.render(points)
 
     def labels(self, points: Tensor) -> Tensor:
-        """As the whole does."""
+        """Return the factors in the underlying data."""
         return self.data.labels(points)
 
     def listing(self) -> tuple[Tensor, Tensor]:
-        """The points of the subset alone: what was held out of it is never found."""
+        """Return only the points of the subset, so that held-out points are never located."""
         return self.points, self.labels(self.points)
 
     def levels(self, j: int) -> Tensor:
-        """The values that some point has."""
+        """Return the values that occur in the subset."""
         return torch.unique(self.labels(self.points)[:, j]).long()
 
     def all_points(self, limit: int) -> Tensor | None:
-        """All points, where they are few enough."""
+        """Return all points if there are at most `limit`."""
         return self.points if len(self) <= limit else None
 
 
 def as_float(x: Tensor) -> Tensor:
-    """Bytes become floats in [0, 1]; floats stay as they are."""
+    """Return bytes as floats in [0, 1]; floats are unchanged."""
     return x.float().div_(255) if x.dtype == torch.uint8 else x
 
 
 def split_rows(x: Tensor, rows: int) -> list[Tensor]:
-    """The same rows in parts of so many, at least one each."""
+    """Split a tensor into parts of at most max(1, rows) rows."""
     rows = max(1, rows)
     return [x[start : start + rows] for start in range(0, len(x), rows)]

@@ -1,4 +1,4 @@
-"""The dataset contract: a recipe (a frozen dataclass) that loads `FactorData`. Equal recipes give equal data."""
+"""The contract of datasets: a recipe (a frozen dataclass) that loads `FactorData`. Equal recipes give equal data."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ from unweave.utils.validation import check_fields, normalize_numbers
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Dataset(ABC):
-    """Fields are the recipe, `load` does the work. Every subclass becomes a frozen, keyword-only dataclass."""
+    """A recipe for data: the fields are its settings, `load` returns the data.
+
+    Every subclass becomes a frozen, keyword-only dataclass.
+
+    Example:
+        >>> from unweave.datasets import SquaresXY
+        >>> SquaresXY(points=100).load().shape
+        (1, 64, 64)
+    """
 
     name: ClassVar[str] = ""
-    """name in the catalog and on the command line; made from the class name where a subclass sets none"""
+    """Name in the catalog and on the command line; derived from the class name if a subclass sets none."""
     paper: ClassVar[str] = ""
-    """where the data come from"""
+    """Paper that introduced the data."""
     page: ClassVar[str] = ""
-    """the official page of the original files"""
+    """Official page of the published files."""
     license: ClassVar[str] = ""
-    """of the original files"""
+    """License of the published files."""
     files: ClassVar[tuple[PublishedFile, ...]] = ()
-    """the original files, if the data have any"""
+    """Published files of the dataset, if there are any."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -39,41 +47,41 @@ class Dataset(ABC):
 
     @abstractmethod
     def load(self) -> FactorData:
-        """Find, make or read the data."""
+        """Return the data: read, rendered or sampled."""
 
     def evaluation_data(self, data: FactorData) -> FactorData:
-        """What a run is scored on, given what it learned from: the same, unless a test set is part of the recipe."""
+        """Return the data that a run is scored on: the training data, unless the recipe has a test set."""
         return data
 
     def required_files(self) -> tuple[PublishedFile, ...]:
-        """Those of the original files that this recipe reads."""
+        """Return the published files that this recipe reads."""
         return self.files
 
     def title(self) -> str:
-        """What tables and pages call these data; a substitute says here that it is one."""
+        """Return the name in tables and pages; a substitute for published data says that it is one."""
         return self.name
 
     def recipe(self) -> dict[str, Any]:
-        """Everything that decides the data, as JSON."""
+        """Return everything that determines the data, as JSON values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return {"name": self.title()} | normalize_numbers(type(self), values)
 
     @final
     def paths(self) -> list[Path]:
-        """The files this recipe reads, found and whole; or an error that says how to get them."""
+        """Return the verified files that this recipe reads, or raise an error that says how to get them."""
         try:
-            return [original.path() for original in self.required_files()]
+            return [file.path() for file in self.required_files()]
         except MissingData as error:
             fetch = f", or let unweave fetch it: unweave data make {self.name} --download"
-            fetch = fetch if all(original.url for original in self.required_files()) else ""
+            fetch = fetch if all(file.url for file in self.required_files()) else ""
             raise MissingData(
                 f"{error}. Get it from {self.page} and put it there{fetch}; license: {self.license}"
             ) from None
 
     def make(self, notify: Callable[[str], None] = lambda text: None) -> None:
-        """Make what has to be made once; for most data, nothing."""
+        """Prepare what has to be made once; most datasets need nothing."""
         return
 
     def is_available(self) -> bool:
-        """Whether all files that this recipe reads are somewhere."""
-        return all(original.find() is not None for original in self.required_files())
+        """Return whether all files that this recipe reads exist."""
+        return all(file.find() is not None for file in self.required_files())

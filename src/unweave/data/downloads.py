@@ -1,4 +1,4 @@
-"""Files that others publish: where they are looked for, whether they are whole, and how to get them."""
+"""Published files: where they are searched, how they are verified and downloaded."""
 
 from __future__ import annotations
 
@@ -16,53 +16,57 @@ from unweave.utils.errors import InputError, plural
 
 
 class MissingData(InputError):  # noqa: N818 (it says what is missing, in a sentence)
-    """Data that are not here, and how to get them."""
+    """Missing data; the text says how to get them."""
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One published file: its place below a data folder, its hash (md5:..., sha256:... or git:...), its address."""
+    """One published file."""
 
     file: str
+    """Path relative to a data folder."""
     hash: str
+    """Checksum with its algorithm: "md5:...", "sha256:..." or "git:..." (git's name for the content)."""
     url: str = ""
+    """Address to download from, or "" if it has to be fetched by hand."""
     size: int | None = None
+    """Size in bytes, if known."""
 
     def places(self) -> list[Path]:
-        """Where there is a file of that name: in a folder of its own, or directly in a data folder."""
+        """Return the existing files of that name: in the folder of the dataset, or directly in a data folder."""
         name = Path(self.file).name
         places = [root / place for root in roots() for place in (self.file, name)]
         return [place for place in places if place.is_file()]
 
     def find(self) -> Path | None:
-        """The first place that has it; not yet checked."""
+        """Return the first existing file, not yet verified."""
         return next(iter(self.places()), None)
 
     def path(self) -> Path:
-        """Found and whole, or an error that says which of the two it is not."""
+        """Return the first file with the right checksum, or raise an error: missing, or damaged."""
         if not self.places():
             raise MissingData(f"{self.file} is not in {' or '.join(map(str, roots()))}")
-        faults = []
+        errors = []
         for place in self.places():
             try:
                 self.check(place)
             except InputError as error:
-                faults.append(error)  # damaged, or another dataset's file of that name: a whole one may be elsewhere
+                errors.append(error)  # damaged, or a file of another dataset: another folder may have the right one
             else:
                 return place
-        raise faults[0]
+        raise errors[0]
 
     def check(self, path: Path) -> None:
-        """Refuse a truncated, altered or wrong file by name, with both hashes."""
-        kind, expected = self.hash.split(":")
+        """Raise an error that names the file and both checksums if it is truncated, altered or another file."""
+        algorithm, checksum = self.hash.split(":")
         stat = path.stat()
-        found = digest(path, kind, stat.st_mtime_ns, stat.st_size)
-        if found != expected:
-            text = f"{path} is truncated, altered or another file: its {kind} is {found}, expected {expected}"
+        actual = digest(path, algorithm, stat.st_mtime_ns, stat.st_size)
+        if actual != checksum:
+            text = f"{path} is truncated, altered or another file: its {algorithm} is {actual}, expected {checksum}"
             raise InputError(f"{text}. Get it again.")
 
     def download(self, progress: Callable[[int, int | None], None] = lambda done, total: None) -> Path:
-        """Fetch into the cache: resumes what is there of it, checks the hash, and only then gives it its name."""
+        """Download into the cache: resume a partial file, verify the checksum, then rename it."""
         if not self.url:
             raise MissingData(f"{self.file} has no address to download from; get it by hand (`unweave data where`)")
         target = cache_folder() / self.file
@@ -83,23 +87,23 @@ class PublishedFile:
 
 
 def roots() -> list[Path]:
-    """Where data are looked for: the folders of UNWEAVE_DATA, then the cache."""
+    """Return the folders in which data are searched: those of UNWEAVE_DATA, then the cache."""
     own = [Path(p).expanduser() for p in os.environ.get("UNWEAVE_DATA", "").split(os.pathsep) if p]
     return [*own, cache_folder()]
 
 
 def cache_folder() -> Path:
-    """Where downloaded and made data are kept: UNWEAVE_CACHE, or the user's cache folder."""
+    """Return the folder for downloaded and rendered data: UNWEAVE_CACHE, or the user's cache folder."""
     if os.environ.get("UNWEAVE_CACHE"):
         return Path(os.environ["UNWEAVE_CACHE"]).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unweave"
 
 
 @cache
-def digest(path: Path, kind: str, _changed: int, size: int) -> str:
-    """The hash of a file; "git" is git's name for its content. Remembered until the file changes."""
-    total = hashlib.new("sha1" if kind == "git" else kind, usedforsecurity=False)
-    if kind == "git":
+def digest(path: Path, algorithm: str, _changed: int, size: int) -> str:
+    """Return the checksum of a file, cached until the file changes; "git" is git's name for its content."""
+    total = hashlib.new("sha1" if algorithm == "git" else algorithm, usedforsecurity=False)
+    if algorithm == "git":
         total.update(f"blob {size}\0".encode())
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -108,7 +112,7 @@ def digest(path: Path, kind: str, _changed: int, size: int) -> str:
 
 
 def _fetch(url: str, part: Path, progress: Callable[[int, int | None], None]) -> None:
-    """Append to `part` what it lacks of the file at `url`."""
+    """Append the missing bytes of the file at `url` to `part`."""
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:

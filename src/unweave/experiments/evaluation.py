@@ -54,7 +54,7 @@ class MetricInputs:
             return {"inputs": self.x, "decoder": self.method}.get(scorer.facts.truth)
         columns = self._columns(scorer)
         if columns not in self._prepared:
-            values = torch.stack([self.factors[j].measured(self.c[:, j]) for j in columns], 1)
+            values = torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in columns], 1)
             self._prepared[columns] = prepared(values, [True if self.factors[j].size else None for j in columns])
         return self._prepared[columns]
 
