@@ -101,7 +101,7 @@ class FactorData(ABC):
         return self
 
     def groups(self, points: Tensor) -> Tensor | None:
-        """Return group numbers, (n, p) -> (n,), or None; a split never divides a group, e.g. one digit in all colors."""
+        """Return group numbers, (n, p) -> (n,), or None; a split keeps a group (a digit in all colors) together."""
         return None
 
     def levels(self, j: int) -> Tensor:
