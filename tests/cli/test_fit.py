@@ -128,5 +128,5 @@ def test_written_codes_can_be_read_again(tmp_path):
     pd.DataFrame({"file": [1.0, 2.0], "b": [3.0, 5.0]}).to_csv(path, index=False)
     assert read_codes(path).shape == (2, 2)  # a number is a code, whatever it is called
     pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).to_csv(path, index=False)
-    with pytest.raises(InputError, match=r"'name'.* holds no numbers"):
+    with pytest.raises(InputError, match=r"'name'.* holds text, not numbers"):
         read_codes(path)

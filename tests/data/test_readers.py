@@ -145,8 +145,8 @@ def bad(folder: Path) -> dict[str, tuple[Path, dict[str, tuple[str, ...]], str]]
     infinite[3, 1] = -np.inf
     return {
         "missing": (folder / "whale.npy", {}, r"does not exist; did you mean .*whole.npy"),
-        "ending": (text("a.xlsx", ""), {}, "of no known kind"),
-        "no ending": (text("data", "1,2"), {}, "no ending"),
+        "suffix": (text("a.xlsx", ""), {}, "has an unknown format"),
+        "no suffix": (text("data", "1,2"), {}, "no suffix"),
         "empty csv": (text("empty.csv", ""), {}, "cannot be read as a table"),
         "header only": (text("head.csv", "a,b\n"), {}, "0 rows"),
         "one row": (text("one.csv", "a,b\n1,2\n"), {}, "1 row of data; at least two"),
@@ -239,7 +239,7 @@ def test_codes_and_factors_from_other_tools(tmp_path):
     (tmp_path / "f.csv").write_text("kind,size\na,1\nb,2\na,3\n")
     table = read_factors(tmp_path / "f.csv")
     assert list(table.columns) == ["kind", "size"]
-    with pytest.raises(InputError, match=r"column 'kind' .* holds no numbers: codes are numbers alone"):
+    with pytest.raises(InputError, match=r"column 'kind' .* holds text, not numbers: codes must be numbers"):
         read_codes(tmp_path / "f.csv")
     np.save(tmp_path / "z.npy", np.eye(3))
     assert read_codes(tmp_path / "z.npy").shape == (3, 3)

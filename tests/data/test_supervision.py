@@ -205,5 +205,5 @@ def test_real_valued_tables_and_views_of_them_say_why_they_have_no_pairs():
 
 def test_a_joint_with_weight_where_there_are_no_rows_is_refused():
     holes = as_data(np.zeros((3, 1)), np.array([[0, 0], [0, 1], [1, 0]]))
-    with pytest.raises(InputError, match=r"no observation has y1=1, y2=1, .* \(25% of it is lost so\)"):
+    with pytest.raises(InputError, match=r"no observation has y1=1, y2=1, .* \(25% of it would be lost\)"):
         correlated(holes, ("y1", "y2"), joint=torch.ones(2, 2))

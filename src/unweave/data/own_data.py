@@ -21,41 +21,45 @@ from unweave.utils.validation import check_finite
 
 
 class OwnData(Dataset):
-    """Your own rows: a table, an array, or a folder of images (sub-folders are taken as labels)."""
+    """Your own data: a table, an array, or a folder of images, whose sub-folders are labels.
+
+    Example:
+        >>> data = OwnData(path="measurements.csv", factors=("age",)).load()  # doctest: +SKIP
+    """
 
     path: Path
-    """file or folder"""
+    """File (.csv, .tsv, .txt, .parquet, .npy, .npz) or folder of images."""
     factors: tuple[str, ...] = ()
-    """columns (of a table) or arrays (of an .npz) with known factors: to score by, and to learn labels or pairs from"""
+    """Columns of a table, or arrays of an .npz, with true factors, for scores, labels and pairs."""
     columns: tuple[str, ...] = ()
-    """columns (of a table) or the array (of an .npz) to learn from; everything that is not a factor unless named"""
+    """Columns of a table, or the array of an .npz, to learn from; by default everything that is not a factor."""
     drop_constant: bool = False
-    """leave out columns that never change, instead of stopping"""
+    """Leave out constant columns instead of raising an error."""
 
     def title(self) -> str:
-        """The file's or folder's name."""
+        """Return the name of the file or folder."""
         return Path(self.path).name or str(self.path)
 
     def recipe(self) -> dict[str, Any]:
-        """The content counts, not the place: the same file elsewhere is the same data."""
+        """Return the recipe with the hash of the content, so that a moved file is the same data."""
         fields = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
         return {"name": self.title(), "sha256": self.sha256, **fields}
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of the file, or of all images of the folder with their names."""
+        """SHA-256 of the file, or of all images of the folder with their names."""
         path = Path(self.path)
         check_exists(path)
         return sha256(*image_files(path), below=path) if path.is_dir() else sha256(path)
 
     def row_names(self) -> list[str] | None:
-        """The files that the rows of a folder come from, below it."""
+        """Return the image file of each row, relative to the folder; None for other data."""
         path = Path(self.path)
         return [p.relative_to(path).as_posix() for p in image_files(path)] if path.is_dir() else None
 
     def load(self) -> FactorData:
-        """Read and check."""
-        x, truth = read_data(Path(self.path), factors=self.factors, columns=self.columns)
+        """Read and validate the data."""
+        x, labels = read_data(Path(self.path), factors=self.factors, columns=self.columns)
         if x.shape[1] == 0:
             raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
         if isinstance(x, pd.DataFrame):
@@ -65,13 +69,14 @@ class OwnData(Dataset):
             names = [f"column {i}" for i in range(x.shape[1])]
         check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
         if x.ndim == 2:
-            x = self._without_constants(x, names)
-        for name in truth.columns:
-            if truth[name].nunique() < 2:
+            x = self._drop_constants(x, names)
+        for name in labels.columns:
+            if labels[name].nunique() < 2:
                 raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
-        return as_data(x, truth if len(truth.columns) else None)
+        return as_data(x, labels if len(labels.columns) else None)
 
-    def _without_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+    def _drop_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+        """Return x without constant columns, or raise an error that names them."""
         constant = (x == x[:1]).all(0)
         if not constant.any():
             return x
@@ -88,11 +93,11 @@ class OwnData(Dataset):
 
 
 def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
-    """A column that only counts the rows says nothing about them, and distorts all distances."""
+    """Warn of columns that only count the rows: they carry no information and distort all distances."""
     for name in table.columns:
         if len(table) > 10 and (np.diff(table[name].to_numpy(np.float64)) == 1).all():
             warnings.warn(
-                f"column {name!r} of {path} only counts the rows and is learned from like any other; if it is no "
+                f"column {name!r} of {path} only counts the rows, and the method learns from it; if it is not a "
                 "measurement, name the columns to use: --data.columns A B ...",
                 stacklevel=2,
             )

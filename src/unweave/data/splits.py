@@ -14,7 +14,7 @@ from unweave.utils.errors import InputError
 
 
 class Correlated(FactorData):
-    """The same observations, drawn so that two discrete factors follow a joint distribution, (size_a, size_b)."""
+    """The same observations, resampled so that two discrete factors follow a joint distribution, (size_a, size_b)."""
 
     def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
         self.data, self.factors, self.shape = data, data.factors, data.shape
@@ -38,12 +38,14 @@ class Correlated(FactorData):
             a, b = divmod(int(empty[0]), joint.shape[1])
             share = float(self.joint.flatten()[empty].sum())
             names = f"{factors[0]}={a}, {factors[1]}={b}"
-            raise InputError(f"no observation has {names}, where the joint has weight ({share:.0%} of it is lost so)")
+            raise InputError(
+                f"no observation has {names}, where the joint has weight ({share:.0%} of it would be lost)"
+            )
         counts = counts.clamp(min=1)
         self._points, self._weights = points, (self.joint.flatten().double() / counts)[cell]
 
     def sample(self, n: int, rng: Generator) -> Tensor:
-        """Resample: the two factors from the joint, everything else as the data have it given them."""
+        """Draw the two factors from the joint distribution, and everything else from the data, conditional on them."""
         if isinstance(self.data, Factorial):
             points = self.data.sample(n, rng)
             cells = torch.multinomial(self.joint.flatten(), n, replacement=True, generator=rng)
@@ -52,29 +54,29 @@ class Correlated(FactorData):
         return self._points[torch.multinomial(self._weights, n, replacement=True, generator=rng)]
 
     def render(self, points: Tensor) -> Tensor:
-        """As the data do."""
+        """Return what the underlying data render."""
         return self.data.render(points)
 
     def labels(self, points: Tensor) -> Tensor:
-        """As the data do."""
+        """Return the factors in the underlying data."""
         return self.data.labels(points)
 
     def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
-        """As the data do."""
+        """Return points of the underlying data."""
         return self.data.locate(c, rng, like)
 
     def levels(self, j: int) -> Tensor:
-        """As the data do."""
+        """Return the values in the underlying data."""
         return self.data.levels(j)
 
 
 def correlated(
     data: FactorData, factors: tuple[str, str], *, joint: Tensor | None = None, strength: float | None = None
 ) -> Correlated:
-    """Make two factors of discrete data dependent: by a `joint` table, or by `strength`.
+    """Return data with two dependent discrete factors, by a `joint` table or by `strength`.
 
-    Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1], the form of Traeuble et al.
-    (2021): the smaller, the more correlated.
+    Strength s gives p(a, b) ~ exp(-(a - b)^2 / 2 s^2) with a and b scaled to [0, 1] (Traeuble et al., 2021). The
+    smaller s, the stronger the correlation.
     """
     sizes = [data.factors[data.column(name)].size for name in factors]
     if None in sizes:
@@ -92,27 +94,27 @@ def correlated(
 
 
 def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
-    """The rest and a test set of so many observations, chosen at random and without repetition."""
+    """Split finite data at random into a training set and a test set of `test` observations; groups stay together."""
     points = data.all_points(sys.maxsize)
     if points is None:
         raise InputError("holding out needs finite data: freeze a sample first")
     if not 0 < test < len(points):
         raise InputError(f"{test:,} observations cannot be held out of {len(points):,}")
     rng = Generator().manual_seed(seed)
-    units = data.groups(points)
-    if units is None:
+    groups = data.groups(points)
+    if groups is None:
         order = torch.randperm(len(points), generator=rng).to(points.device)
         return Subset(data, points[order[test:]]), Subset(data, points[order[:test]])
-    # Whole units, as many as come closest to the expected number from below.
-    _, unit = torch.unique(units, return_inverse=True)
-    rank = torch.randperm(int(unit.max()) + 1, generator=rng).to(points.device)[unit]
+    # Whole groups, as many as fit into the test set.
+    _, group = torch.unique(groups, return_inverse=True)
+    rank = torch.randperm(int(group.max()) + 1, generator=rng).to(points.device)[group]
     size = rank.bincount().cumsum(0)
-    held = rank < int((size <= test).sum())
-    return Subset(data, points[~held]), Subset(data, points[held])
+    is_test = rank < int((size <= test).sum())
+    return Subset(data, points[~is_test]), Subset(data, points[is_test])
 
 
 class Split(NamedTuple):
-    """The three sets of the intervention paper."""
+    """The three sets of the intervention paper: both training sets and the test set."""
 
     correlated: Subset
     independent: Subset
@@ -129,12 +131,12 @@ def correlated_split(
     test: int = 50_000,
     seed: int = 0,
 ) -> Split:
-    """Hold out the test set first; then resample the rest, with correlated and with independent factors.
+    """Hold out a test set, then resample the rest with correlated and with independent factors.
 
     Disentanglement by intervention, Appendix B: dSprites with x and scale, train = 200,000; 3DShapes with floor and
     wall, train = 100,000; test = 50,000. Both training sets have the same size.
     """
-    rest, held = held_out(data, test, seed)
+    rest, test_set = held_out(data, test, seed)
     rng = Generator(rest.points.device).manual_seed(seed)
     dependent = correlated(rest, factors, joint=joint, strength=strength).freeze(train, rng)
-    return Split(dependent, rest.freeze(train, rng), held)
+    return Split(dependent, rest.freeze(train, rng), test_set)

@@ -73,7 +73,7 @@ def test_columns_of_labels_may_be_numbered(labeled_table):
     numbered = pd.DataFrame(np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})])
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="1").fit(x, numbered)
     assert model.score(x, numbered) > 0.95
-    with pytest.raises(InputError, match="y has two columns '0': name them apart"):
+    with pytest.raises(InputError, match="y has two columns '0': rename one"):
         model.fit(x, numbered.set_axis([0, 0], axis=1))
 
 

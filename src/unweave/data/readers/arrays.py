@@ -14,10 +14,10 @@ ARRAY_FORMATS = {".npy", ".npz"}
 
 
 def load_array(path: Path) -> Any:
-    """The contents of an .npy or .npz; never unpickles."""
+    """Return the contents of an .npy or .npz file; never unpickles."""
     try:
         return np.load(path, allow_pickle=False)
-    except Exception as error:  # numpy raises ValueError, EOFError, BadZipFile, ... for a damaged file
+    except Exception as error:  # numpy raises many types for a damaged file
         text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
         raise InputError(
             f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)"
@@ -25,32 +25,35 @@ def load_array(path: Path) -> Any:
 
 
 def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
-    """Array `x` (or the only one, or the one named) to learn from; `factors` (or those named) as known factors."""
+    """Return the observations and the true factors of an .npz file.
+
+    Observations are the named array, `x`, or the only array. Factors are the named arrays, or `factors`.
+    """
     with load_array(path) as arrays:
         names = list(arrays.files)
         for name in (*factors, *columns):
             if name not in names:
                 raise unknown(f"array in {path.name}", name, names)
         if len(columns) > 1:
-            raise InputError(f"{path}: learning takes one array, not {plural(len(columns), 'array')}")
+            raise InputError(f"{path}: a method learns from one array, not {plural(len(columns), 'array')}")
         factors = factors or tuple(name for name in ("factors",) if name in names)
         rest = [name for name in names if name not in factors and name != "factor_names"]
-        expected = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
-        if expected is None:
+        chosen = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
+        if chosen is None:
             raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; say --data.columns NAME")
-        x = check_array(path, expected, read_member(path, arrays, expected))
+        x = check_array(path, chosen, read_member(path, arrays, chosen))
         parts = {name: read_member(path, arrays, name) for name in factors}
-        given = [str(n) for n in read_member(path, arrays, "factor_names")] if "factor_names" in names else []
-    truth: dict[str, np.ndarray] = {}
+        factor_names = [str(n) for n in read_member(path, arrays, "factor_names")] if "factor_names" in names else []
+    columns_by_name: dict[str, np.ndarray] = {}
     for name, part in parts.items():
         if part.shape[:1] != x.shape[:1] or part.ndim > 2:
             raise InputError(f"array {name!r} of {path} has shape {part.shape}; expected ({len(x)},) or ({len(x)}, k)")
         if part.ndim == 1:
-            truth[name] = part
+            columns_by_name[name] = part
         else:
-            labels = given if name == "factors" and len(given) == part.shape[1] else None
-            truth |= {labels[i] if labels else f"{name}{i + 1}": part[:, i] for i in range(part.shape[1])}
-    return x, pd.DataFrame(truth)
+            labels = factor_names if name == "factors" and len(factor_names) == part.shape[1] else None
+            columns_by_name |= {labels[i] if labels else f"{name}{i + 1}": part[:, i] for i in range(part.shape[1])}
+    return x, pd.DataFrame(columns_by_name)
 
 
 def read_member(path: Path, arrays: Any, name: str) -> np.ndarray:
@@ -63,7 +66,7 @@ def read_member(path: Path, arrays: Any, name: str) -> np.ndarray:
 
 
 def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
-    """Numbers, one row per observation."""
+    """Return an array of real numbers with one row per observation, or raise an error that names it."""
     where = f"array {name!r} of {path}" if name else str(path)
     if x.dtype.kind not in "fiub":
         raise InputError(f"{where} holds {x.dtype}, not real numbers")

@@ -21,7 +21,7 @@ FILE_COLUMN = "file"  # names the image that the codes of a row come from
 def read_data(
     path: Path, *, factors: tuple[str, ...] = (), columns: tuple[str, ...] = ()
 ) -> tuple[np.ndarray | pd.DataFrame, pd.DataFrame]:
-    """What to learn from, (n, d) or (n, ...), and the known factors, one row each."""
+    """Return the observations, (n, d) or (n, ...), and the true factors, one row per observation."""
     if path.is_dir():
         if factors or columns:
             raise InputError(f"{path} is a folder of images and has no columns; its sub-folders are its labels")
@@ -32,34 +32,34 @@ def read_data(
         return split_table(path, read_table(path), factors, columns)
     if suffix == ".npy":
         if factors or columns:
-            raise InputError(f"{path} is one array without names; put known factors beside it in an .npz")
+            raise InputError(f"{path} is one array without names; put the true factors beside it in an .npz")
         return check_array(path, "", load_array(path)), pd.DataFrame()
     if suffix == ".npz":
         return read_npz(path, factors, columns)
-    raise InputError(f"{path} is of no known kind ({suffix or 'no ending'}): expected {SUPPORTED_FORMATS}")
+    raise InputError(f"{path} has an unknown format ({suffix or 'no suffix'}): expected {SUPPORTED_FORMATS}")
 
 
 def check_exists(path: Path) -> None:
     """Raise an error that names the most similar file in the same folder if `path` does not exist."""
     if not path.exists():
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = difflib.get_close_matches(path.name, beside, 1)
-        raise InputError(f"{path} does not exist" + (f"; did you mean {path.parent / near[0]}?" if near else ""))
+        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        similar = difflib.get_close_matches(path.name, names, 1)
+        raise InputError(f"{path} does not exist" + (f"; did you mean {path.parent / similar[0]}?" if similar else ""))
 
 
 def read_codes(path: Path) -> np.ndarray:
-    """A file of codes from any tool, (n, d)."""
+    """Return the codes in a file from any tool, (n, d)."""
     if path.suffix.lower() == ".npy":
         check_exists(path)
         codes = as_array(load_array(path), str(path))
     elif path.suffix.lower() in TABLE_FORMATS and path.is_file():
         table = read_table(path)
         named = table.columns[0] == FILE_COLUMN and table.dtypes.iloc[0].kind not in "fiu"
-        own = (FILE_COLUMN,) if named and table.shape[1] > 1 else ()  # which `unweave fit` writes
-        text = [str(n) for n, kind in table.dtypes.items() if kind.kind not in "fiu" and n not in own]
+        skip = (FILE_COLUMN,) if named and table.shape[1] > 1 else ()  # written by `unweave fit`
+        text = [str(n) for n, kind in table.dtypes.items() if kind.kind not in "fiu" and n not in skip]
         if text:
-            raise InputError(f"column {text[0]!r} of {path} holds no numbers: codes are numbers alone")
-        codes = split_table(path, table.drop(columns=list(own)), (), ())[0].to_numpy(np.float64)
+            raise InputError(f"column {text[0]!r} of {path} holds text, not numbers: codes must be numbers")
+        codes = split_table(path, table.drop(columns=list(skip)), (), ())[0].to_numpy(np.float64)
     else:
         x, _ = read_data(path)
         codes = x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
@@ -68,7 +68,7 @@ def read_codes(path: Path) -> np.ndarray:
 
 
 def read_factors(path: Path) -> pd.DataFrame:
-    """A file of true factors: every column of it, classes by number or by name."""
+    """Return all columns of a file of true factors; classes may be numbers or names."""
     if path.suffix.lower() in TABLE_FORMATS:
         check_exists(path)
         table = read_table(path)

@@ -23,7 +23,7 @@ def image_files(folder: Path) -> list[Path]:
     if len(paths) == 1:
         raise InputError(f"{folder} has one image in it; at least two are needed")
     if not paths and not os.access(folder, os.R_OK | os.X_OK):
-        raise InputError(f"{folder} cannot be looked into: you may not read it")
+        raise InputError(f"{folder} cannot be read: you lack the permission")
     if not paths:
         raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGE_FORMATS))})")
     return sorted(paths, key=lambda path: _natural_key(str(path.relative_to(folder))))
@@ -35,7 +35,7 @@ def _natural_key(name: str) -> list[str | int]:
 
 
 def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
-    """Images as bytes, (n, channels, h, w); gray if all are; sub-folders become the factor `label`."""
+    """Return images as bytes, (n, channels, h, w), gray if all are, and sub-folders as the factor `label`."""
     paths = image_files(folder)
     first = decode_image(paths[0], str(paths[0]))
     images = [first]
@@ -44,7 +44,7 @@ def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
         if image.shape[1:] != first.shape[1:]:
             (h, w), (h0, w0) = image.shape[1:], first.shape[1:]
             raise InputError(
-                f"images of different sizes: {paths[0]} is {w0} x {h0}, {path} is {w} x {h}; bring them to one size"
+                f"images of different sizes: {paths[0]} is {w0} x {h0}, {path} is {w} x {h}; resize them to one size"
             )
         images.append(image)
     channels = max(len(image) for image in images)
@@ -54,13 +54,13 @@ def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:
-    """An image as bytes, (1 or 3, h, w); with `crop`, its central square, brought to that many pixels."""
+    """Return an image as bytes, (1 or 3, h, w); with `crop`, its central square, resized to that many pixels."""
     try:
         with Image.open(source) as file:
             frames = getattr(file, "n_frames", 1)
             if frames > 1:
                 raise InputError(f"{name} holds {frames} images: save each as a file of its own")
-            image = _eight_bits(file, name)
+            image = _to_eight_bits(file, name)
     except InputError:
         raise
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
@@ -71,12 +71,12 @@ def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-def _eight_bits(image: Image.Image, name: str) -> Image.Image:
-    """Gray or color with 8 bits; pillow by itself would clip deeper images at 255."""
+def _to_eight_bits(image: Image.Image, name: str) -> Image.Image:
+    """Return a gray or color image with 8 bits per channel; pillow would clip deeper images at 255."""
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
-        most = 1.0 if image.mode == "F" else 65535.0
-        if values.min() < 0 or values.max() > most:
-            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; expected 0 to {most:g}")
-        return Image.fromarray((values * (255 / most)).round().astype(np.uint8))
+        limit = 1.0 if image.mode == "F" else 65535.0
+        if values.min() < 0 or values.max() > limit:
+            raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; expected 0 to {limit:g}")
+        return Image.fromarray((values * (255 / limit)).round().astype(np.uint8))
     return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")

@@ -176,7 +176,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
         if not self.max_changed_:  # single observations: there is nothing to swap
             plan = labeled(data, n, rng, factor=self.label or None)
             return Plan(plan.views, {"u": self.class_index(plan.extras["u"])})
-        plan = pairs(data, n, rng, k=(1, self.max_changed_), among=self.changing_factors_, alone="self")
+        plan = pairs(data, n, rng, k=(1, self.max_changed_), among=self.changing_factors_, no_partner="self")
         u = data.labels(plan.views["x"])[:, label_column(data, self.label or None)].long()
         return Plan(plan.views, {"u": self.class_index(u), "changed": plan.extras["k"]})
 

@@ -43,7 +43,7 @@ class AdaVAE(VAE):
             text = f"{self.name} learns from pairs that share factors, and these data have none"
             raise InputError(f"{text}: pass y, or name columns by --data.factors")
         # A single label says what belongs together: a pair shares it.
-        return pairs(data, n, rng, k=0 if count == 1 else self.changed, redraw="any", alone="self")
+        return pairs(data, n, rng, k=0 if count == 1 else self.changed, redraw="any", no_partner="self")
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return super().sample_noise(n, rng) | {"eps2": super().sample_noise(n, rng)["eps"]}
