@@ -19,7 +19,8 @@ from unweave import methods as _methods
 from unweave import metrics as _metrics
 from unweave.data.dataset import Dataset
 from unweave.data.own_data import OwnData
-from unweave.methods.base import Method, read_config
+from unweave.methods.base import Method
+from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric, Scorer, variants
 from unweave.utils.errors import InputError, kebab, unknown
 

@@ -19,7 +19,8 @@ from unweave.experiments.evaluation import (
 from unweave.experiments.failures import Errors
 from unweave.experiments.pack_training import PackTooLargeError, checkpoint_path, resumable_groups, train_pack
 from unweave.experiments.run import EvaluationSet, FinishedRun, Run, read_run, write_run
-from unweave.methods.base import Method, read_config
+from unweave.methods.base import Method
+from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric
 from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, plural

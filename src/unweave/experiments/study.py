@@ -20,8 +20,9 @@ from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
 from unweave.experiments.failures import Errors, clear_failures, failure_path, record_failures
 from unweave.experiments.run import Run, read_run, rows
 from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore, is_finished
-from unweave.methods.base import Method, read_config
+from unweave.methods.base import Method
 from unweave.methods.neural import Neural
+from unweave.methods.persistence import read_config
 from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all

@@ -1,12 +1,10 @@
-"""The estimator contract: hyper-parameters are dataclass fields, learned state ends in an underscore."""
+"""`Method`: the base class of all methods. Settings are dataclass fields; names of learned values end in "_"."""
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -14,22 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform, fina
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from safetensors.torch import save as serialized
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Generator, Tensor, nn
 
-from unweave import __version__
 from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
+from unweave.methods.persistence import load_method, write_method
 from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, kebab
-from unweave.utils.source import source_hash
-from unweave.utils.storage import atomic_folder, check_hash, read_json, recipe_hash, sha256, to_jsonable, write_json
+from unweave.utils.storage import atomic_folder
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
 
 if TYPE_CHECKING:
@@ -38,68 +32,81 @@ if TYPE_CHECKING:
 FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
-RESERVED = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
-AT_ONCE = 2**26  # numbers that are encoded at a time
-LIMIT = 10_000  # observations drawn where something endless is to be transformed
+RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
+MAX_ELEMENTS = 2**26  # numbers that are encoded at a time
+MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Learns codes z = encode(x). A subclass names its fields and writes `learn` and `encode`; it is then a
-    keyword-only dataclass and a scikit-learn estimator, with a command line, `save` and `load`.
+    """Base class of methods, which learn codes z = encode(x).
+
+    A subclass declares its settings as fields and defines `learn` and `encode`. It is then a keyword-only dataclass and
+    a scikit-learn estimator, with a command line, `save` and `load`.
+
+    Example:
+        >>> class Center(Method):
+        ...     def learn(self, data):
+        ...         self.mean_ = data.x.mean(0)
+        ...     def encode(self, x):
+        ...         return x - self.mean_
+        >>> Center(latent_dim=2).fit_transform(np.array([[1.0, 5.0], [3.0, 1.0]]))
+        array([[-1.,  2.],
+               [ 1., -2.]])
     """
 
     name: ClassVar[str] = ""
-    """name in the catalog and on the command line; made from the class name where a subclass sets none"""
+    """Name in the catalog and on the command line; by default made from the name of the class."""
     aliases: ClassVar[tuple[str, ...]] = ()
-    """former names, which still work"""
+    """Former names, which still work."""
     renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Current names of fields, learned attributes and network parts by their former names, so that old models load.
-    A field that was removed has the name ''."""
+    """Current names of fields, learned values and parts of networks by their former names, to load old models.
+    A field that was removed has the name ''.
+    """
     paper: ClassVar[str] = ""
-    """the paper the method comes from"""
+    """The paper that introduced the method."""
     needs: ClassVar[str] = "nothing"
-    """the side information it learns from: nothing, labels, pairs, ..."""
+    """The side information it learns from: nothing, labels, pairs, ..."""
 
     latent_dim: int = 2
-    """how many factors to look for"""
+    """Number of factors to look for."""
     seed: int = 0
-    """the same seed gives the same codes"""
+    """Seed of all randomness; the same seed gives the same codes."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.name, cls.aliases = vars(cls).get("name") or kebab(cls.__name__), vars(cls).get("aliases", ())
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        taken = RESERVED & {field.name for field in fields(cls)}
+        taken = RESERVED_FIELDS & {field.name for field in fields(cls)}
         if taken:
             raise InputError(
                 f"{cls.__name__}: a field cannot be called {taken.pop()!r}, which is a flag of `unweave fit`"
             )
 
-    # Yours ------------------------------------------------------------------------------------------------------
+    # To define in a subclass ------------------------------------------------------------------------------------
 
     @abstractmethod
     def learn(self, data: FactorData) -> None:
-        """Set the learned attributes: tensors, or plain values, whose names end in an underscore."""
+        """Learn from the data: set attributes whose names end in an underscore, to tensors, arrays or plain values."""
 
     @abstractmethod
     def encode(self, x: Tensor) -> Tensor:
-        """(n, *shape) -> (n, latent_dim)."""
+        """Return the codes (n, latent_dim) of observations (n, *shape)."""
 
     def decode(self, z: Tensor) -> Tensor:
-        """(n, latent_dim) -> (n, *shape); write it if the method can."""
+        """Return the observations (n, *shape) of codes (n, latent_dim). Optional."""
         raise InputError(f"{self.name} has no decoder: it can transform, not inverse_transform")
 
     @final
     @classmethod
     def has_decoder(cls) -> bool:
-        """Whether there is a decoder."""
+        """Return whether the method defines `decode`."""
         return cls.decode is not Method.decode
 
     def rebuild_network(self, weights: dict[str, Tensor]) -> nn.Module:
-        """A network that was learned, from its weights; write it if the method keeps one."""
-        raise InputError(f"{self.name} keeps no network")
+        """Return a learned network with these weights, for `load`. Needed if the method has one."""
+        raise InputError(f"{self.name} has no network")
 
     def figures(self) -> tuple[FigureName, ...]:
         """Return what `unweave draw` shows of a fitted method: names of figures, or functions of your own.
@@ -124,14 +131,14 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         return [[j] for j in range(self.latent_dim_)]
 
     def as_labels(self, y: Any) -> Any:
-        """What users pass as y, in a form that `as_data` takes: classes, unless you say otherwise."""
+        """Convert y, as users pass it, to what `as_data` takes: by default to classes."""
         return as_classes(y)
 
-    # Final ------------------------------------------------------------------------------------------------------
-
     def learn_with_callback(self, data: FactorData, callback: Callback | None) -> None:
-        """Learn and report progress. A method that does not train step by step has none: it only calls `learn`."""
+        """Learn and report progress; by default only `learn`, since there are no training steps to report."""
         self.learn(data)
+
+    # The estimator ----------------------------------------------------------------------------------------------
 
     @final
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
@@ -156,13 +163,13 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         self.validate_settings(data)
         self.learn_with_callback(data, callback)
         for name, value in list(vars(self).items()):
-            if isinstance(value, Tensor):  # as a file gives them back, since products round by layout
+            if isinstance(value, Tensor):  # contiguous like loaded ones: matrix products round by memory layout
                 setattr(self, name, value.contiguous())
         return self
 
     @final
     def to_data(self, X: Any, y: Any = None) -> FactorData:
-        """What `fit` was passed, as data."""
+        """Convert the arguments of `fit` to data."""
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
@@ -172,52 +179,57 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        return as_data(self._checked(X, reset=True), self.as_labels(y) if self.needs_y() else None)
+        return as_data(self.validate_observations(X, reset=True), self.as_labels(y) if self.needs_y() else None)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
-        """Check the settings, and remember what is to be learned from."""
+        """Check the settings and store the shape of the data."""
         check_fields(self)
-        expected: Any = self.latent_dim  # some methods take words and choose it themselves
-        if not isinstance(expected, str) and expected < 1:
-            raise InputError(f"latent_dim={self.latent_dim}: look for at least one factor")
+        latent_dim: Any = self.latent_dim  # some methods take "auto" and choose it themselves
+        if not isinstance(latent_dim, str) and latent_dim < 1:
+            raise InputError(f"latent_dim={self.latent_dim}: expected at least one factor")
         if self.seed < 0:
-            raise InputError(f"seed={self.seed}: expected a whole number from 0 on")
+            raise InputError(f"seed={self.seed}: expected a whole number, 0 or more")
         self.n_features_in_, self.shape_ = data.shape[0], tuple(data.shape)
-        self.latent_dim_ = self.latent_dim  # a method that chooses it says so in `learn`
+        self.latent_dim_ = self.latent_dim  # a method that chooses it sets this again in `learn`
 
     @final
     @classmethod
     def needs_y(cls) -> bool:
-        """Whether arrays alone are not enough to learn from."""
+        """Return whether `fit` needs y to learn from an array."""
         return cls.needs in ("labels", "pairs")
 
     @final
     def transform(self, X: Any) -> np.ndarray:
-        """Codes, (n, latent_dim), of observations of the shape that was learned from."""
+        """Return the codes (n, latent_dim) of observations of the shape that was learned from.
+
+        Of a `FactorData` or a `Dataset` without an end, a sample of 10,000 is transformed.
+        """
         check_is_fitted(self)
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            X = X.collect(LIMIT, Generator().manual_seed(0)).x
-        x = self._checked(X, reset=False)
+            X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
+        x = self.validate_observations(X, reset=False)
         name = type(self).__name__
         if x.shape[1:] != self.shape_:
-            raise InputError(f"{name} learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
-        with torch.no_grad():  # in parts: bytes become floats only while they are needed
-            parts = split_rows(torch.from_numpy(x), AT_ONCE // max(1, prod(self.shape_)))
+            raise InputError(
+                f"{name} learned from observations of shape {self.shape_}: expected these, got {x.shape[1:]}"
+            )
+        with torch.no_grad():  # in parts, to convert few bytes to floats at a time
+            parts = split_rows(torch.from_numpy(x), MAX_ELEMENTS // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])
         if tuple(z.shape) != (len(x), self.latent_dim_):
             raise InputError(
                 f"{name}.encode gave codes of shape {tuple(z.shape)}, expected ({len(x)}, {self.latent_dim_})"
             )
         codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
-        check_finite(codes, what=f"what {name}.encode gave")
+        check_finite(codes, what=f"the output of {name}.encode")
         return codes
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Observations, (n, *shape), of codes (n, latent_dim)."""
+        """Return the observations (n, *shape) of codes (n, latent_dim)."""
         check_is_fitted(self)
         z = as_array(Z, "Input Z")
         z = z if z.dtype.kind == "f" else z.astype(np.float64)
@@ -227,8 +239,9 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         with torch.no_grad():
             return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
 
-    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Any array-like as finite floats; scikit-learn checks the number and names of features."""
+    @final
+    def validate_observations(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Convert to an array of finite floats, or of bytes for images; `reset` stores the names of features."""
         if isinstance(X, Tensor):
             X = as_array(X, "Input X")
         x = validate_data(
@@ -236,7 +249,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             ensure_min_samples=2 if reset else 1, accept_sparse=False,
         )  # fmt: skip
         if x.dtype == np.uint8 and x.ndim > 2:
-            return np.ascontiguousarray(x)  # images stay bytes, a quarter of the memory
+            return np.ascontiguousarray(x)  # a quarter of the memory of floats
         x = as_array(x, "Input X")
         x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
         check_finite(x, getattr(self, "feature_names_in_", None))
@@ -244,7 +257,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
     @property
     def _n_features_out(self) -> int:
-        """For `get_feature_names_out` and `set_output`."""
+        """Number of codes, for `get_feature_names_out` and `set_output`."""
         return int(self.latent_dim_)
 
     def __sklearn_tags__(self) -> Tags:
@@ -253,93 +266,22 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         tags.target_tags.required = self.needs_y()
         return tags
 
-    # Files ------------------------------------------------------------------------------------------------------
+    # Saving and loading -----------------------------------------------------------------------------------------
 
     @final
     def save(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` into a new folder, which appears whole or not at all."""
+        """Write `config.json` and `model.safetensors` into a new folder, which appears complete or not at all."""
         check_is_fitted(self)
-        with atomic_folder(Path(folder)) as tmp:
-            self.write(tmp)
+        with atomic_folder(Path(folder)) as temporary:
+            self.write(temporary)
 
     @final
     def write(self, folder: Path) -> None:
         """Write the two files into an existing folder."""
-        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_")}
-        arrays = {k: v for k, v in learned.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
-        tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
-        tensors |= {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
-        nets = {k: v for k, v in learned.items() if isinstance(v, nn.Module)}
-        for name, net in nets.items():
-            tensors |= {f"{name}.{k}": v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
-        values = {k: v for k, v in learned.items() if k not in tensors and k not in nets}
-        for name, value in values.items():
-            try:
-                json.dumps(value, default=to_jsonable)
-            except TypeError as error:
-                cls = type(self).__name__
-                raise InputError(
-                    f"{cls}.{name} is learned and cannot be saved ({error}): keep tensors, numbers, lists"
-                ) from error
-        (folder / "model.safetensors").write_bytes(serialized(tensors))
-        config = {
-            "unweave": __version__,
-            "method": self.name,
-            "source": source_hash(type(self)),
-            "params": self.get_params(deep=False),
-            "learned": values,
-            "arrays": sorted(arrays),
-            "sha256": sha256(folder / "model.safetensors"),
-        }
-        write_json(folder / "config.json", config | {"checksum": _checksum(config)})
+        write_method(self, folder)
 
     @final
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """The inverse of `save`, for a class at hand; `unweave.load` finds the class by itself. Executes nothing."""
-        folder, name = Path(folder), cls.name
-        config = read_config(folder)
-        if config["method"] not in (name, *cls.aliases):
-            raise InputError(f"{folder} holds a {config['method']!r}, not a {name!r}")
-        if config["source"] != source_hash(cls):
-            raise InputError(f"{folder} was made by another {name!r}: its code is not the code of this one")
-        current = partial(_current_name, cls.renamed)
-        try:
-            values = {current(k): tuple(v) if isinstance(v, list) else v for k, v in config["params"].items()}
-            values.pop("", None)  # fields that were removed
-            params: dict[str, Any] = values
-            method = cls(**params)
-            tensors = {current(k): tensor for k, tensor in load_file(folder / "model.safetensors").items()}
-            weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
-            learned: dict[str, Any] = {current(k): value for k, value in config["learned"].items()}
-            learned |= {k: tensors.pop(k).numpy() for k in map(current, config["arrays"])} | tensors
-            learned["shape_"] = tuple(learned["shape_"])
-            if "feature_names_in_" in learned:
-                learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
-            for key, value in learned.items():
-                setattr(method, key, value)
-            for key in {k.partition(".")[0] for k in weights}:
-                own = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{key}.")}
-                setattr(method, key, method.rebuild_network(own))
-        except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
-            raise InputError(f"{folder} was not written by this version of {name!r} ({error})") from error
-        return method
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """What a saved method says of itself, after both its files were found to be whole."""
-    config = read_json(folder / "config.json")
-    checksum = config.pop("checksum", None)
-    if checksum != _checksum(config):
-        raise InputError(f"{folder / 'config.json'} is truncated or altered: its checksum does not fit; make it again")
-    check_hash(folder / "model.safetensors", config["sha256"])
-    return config
-
-
-def _current_name(renamed: Mapping[str, str], name: str) -> str:
-    """Return the current name of a saved value; in a dotted name each part may have been renamed."""
-    return ".".join(renamed.get(part, part) for part in name.split("."))
-
-
-def _checksum(config: dict[str, Any]) -> str:
-    return recipe_hash(config, 16)
+        """Load a method of this class that was saved; `unweave.load` finds the class by itself."""
+        return load_method(cls, Path(folder))

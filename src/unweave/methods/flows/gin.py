@@ -281,7 +281,7 @@ class GIN(NormalizingFlow):
     def _to_tensor(self, X: Any) -> Tensor:
         """Return validated observations, (n, *shape)."""
         check_is_fitted(self)
-        x = self._checked(X, reset=False)
+        x = self.validate_observations(X, reset=False)
         if x.shape[1:] != self.shape_:
             raise InputError(f"GIN learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
         return as_float(torch.from_numpy(x)).float()

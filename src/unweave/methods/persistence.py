@@ -1,0 +1,114 @@
+"""Save fitted methods as JSON and safetensors, and load them. Nothing that is loaded can execute code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from safetensors.torch import save as serialize
+from torch import Tensor, nn
+
+from unweave import __version__
+from unweave.utils.errors import InputError
+from unweave.utils.source import source_hash
+from unweave.utils.storage import check_hash, read_json, recipe_hash, sha256, to_jsonable, write_json
+
+if TYPE_CHECKING:
+    from unweave.methods.base import Method
+
+M = TypeVar("M", bound="Method")
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+def write_method(method: Method, folder: Path) -> None:
+    """Write settings and learned values of a fitted method into an existing folder.
+
+    Learned values are attributes whose names end in an underscore: tensors, arrays and networks go to
+    `model.safetensors`, everything else to `config.json`.
+    """
+    learned = {k: v for k, v in vars(method).items() if k.endswith("_") and not k.startswith("_")}
+    arrays = {k: v for k, v in learned.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiub"}
+    nets = {k: v for k, v in learned.items() if isinstance(v, nn.Module)}
+    tensors = {k: v.detach().cpu().contiguous() for k, v in learned.items() if isinstance(v, Tensor)}
+    tensors |= {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in arrays.items()}
+    for name, net in nets.items():
+        tensors |= {f"{name}.{k}": v.detach().cpu().contiguous().clone() for k, v in net.state_dict().items()}
+    values = {k: v for k, v in learned.items() if k not in tensors and k not in nets}
+    _check_jsonable(type(method).__name__, values)
+    (folder / WEIGHTS).write_bytes(serialize(tensors))
+    config = {
+        "unweave": __version__,
+        "method": method.name,
+        "source": source_hash(type(method)),
+        "params": method.get_params(deep=False),
+        "learned": values,
+        "arrays": sorted(arrays),
+        "sha256": sha256(folder / WEIGHTS),
+    }
+    write_json(folder / CONFIG, config | {"checksum": recipe_hash(config, 16)})
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return `config.json` of a saved method, after checking that both files are complete and unaltered."""
+    config = read_json(folder / CONFIG)
+    checksum = config.pop("checksum", None)
+    if checksum != recipe_hash(config, 16):
+        raise InputError(f"{folder / CONFIG} is truncated or altered: its checksum does not match. Save it again")
+    check_hash(folder / WEIGHTS, config["sha256"])
+    return config
+
+
+def load_method(cls: type[M], folder: Path) -> M:
+    """Load a method of a known class; the inverse of `write_method`."""
+    config = read_config(folder)
+    if config["method"] not in (cls.name, *cls.aliases):
+        raise InputError(f"{folder} holds a {config['method']!r}: expected a {cls.name!r}")
+    if config["source"] != source_hash(cls):
+        raise InputError(f"{folder} was saved by another version of your class {cls.name!r}: its code has changed")
+    try:
+        return _restore_method(cls, config, load_file(folder / WEIGHTS))
+    except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{folder} was not written by this version of {cls.name!r} ({error})") from error
+
+
+def _restore_method(cls: type[M], config: dict[str, Any], tensors: dict[str, Tensor]) -> M:
+    rename = partial(_current_name, cls.renamed)
+    saved = config["params"].items()
+    settings: dict[str, Any] = {rename(k): tuple(v) if isinstance(v, list) else v for k, v in saved}
+    settings.pop("", None)  # fields that were removed
+    method = cls(**settings)
+    tensors = {rename(k): tensor for k, tensor in tensors.items()}
+    weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
+    learned: dict[str, Any] = {rename(k): value for k, value in config["learned"].items()}
+    learned |= {k: tensors.pop(k).numpy() for k in map(rename, config["arrays"])} | tensors
+    learned["shape_"] = tuple(learned["shape_"])
+    if "feature_names_in_" in learned:
+        learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
+    for name, value in learned.items():
+        setattr(method, name, value)
+    for name in {k.partition(".")[0] for k in weights}:  # needs the learned values
+        own = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{name}.")}
+        setattr(method, name, method.rebuild_network(own))
+    return method
+
+
+def _check_jsonable(class_name: str, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        try:
+            json.dumps(value, default=to_jsonable)
+        except TypeError as error:
+            text = f"{class_name}.{name} is learned and cannot be saved ({error})"
+            raise InputError(f"{text}: keep tensors, numbers, lists") from error
+
+
+def _current_name(renamed: Mapping[str, str], name: str) -> str:
+    """Return the current name of a saved value; in a dotted name each part may have been renamed."""
+    return ".".join(renamed.get(part, part) for part in name.split("."))
