@@ -46,6 +46,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     a scikit-learn estimator, with a command line, `save` and `load`.
 
     Example:
+        >>> import numpy as np
         >>> class Center(Method):
         ...     def learn(self, data):
         ...         self.mean_ = data.x.mean(0)
@@ -150,6 +151,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             callback: A function that is called with the `Progress` of methods trained by gradient descent.
 
         Example:
+            >>> import numpy as np
             >>> from unweave.methods import BetaVAE
             >>> def log(progress):
             ...     for term, values in progress.terms.items():  # one value per lane: the model, or its restarts

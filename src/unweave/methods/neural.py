@@ -51,6 +51,7 @@ class Neural(Method):
     models at once, so it must not branch on the values of tensors. Fields annotated `Lane` are tensors in it.
 
     Example:
+        >>> import numpy as np
         >>> class LinearAutoencoder(Neural):
         ...     def build(self, shape):
         ...         d = self.latent_dim
@@ -272,6 +273,7 @@ def fit_pack(
         For each method None, or how it failed.
 
     Example:
+        >>> import numpy as np
         >>> from unweave.data.arrays import as_data
         >>> from unweave.methods import BetaVAE
         >>> pack = [BetaVAE(beta=beta, steps=10, layers=(4,)) for beta in (1.0, 4.0)]
