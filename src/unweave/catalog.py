@@ -1,4 +1,4 @@
-"""What there is, by name: the folders `methods`, `datasets` and `metrics`, and your own `mine.py:MyMethod`."""
+"""Catalog of methods, datasets and metrics: find them by name, by alias, or in your own file (`mine.py:MyMethod`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import cloudpickle
 
@@ -24,88 +24,99 @@ from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric, Scorer, variants
 from unweave.utils.errors import InputError, kebab, unknown
 
+T = TypeVar("T")
+
 
 @cache
 def methods() -> dict[str, type[Method]]:
-    """Every method by its catalog name."""
-    return dict(sorted((cls.name, cls) for cls in _public(_methods, lambda thing: isinstance(thing, type))))
+    """Return every method by its catalog name."""
+    return {cls.name: cls for cls in _sorted_exports(_methods, lambda cls: str(cls.name))}
 
 
 @cache
 def datasets() -> dict[str, type[Dataset]]:
-    """Every dataset by its catalog name."""
-    return dict(sorted((cls.name, cls) for cls in _public(_datasets, lambda thing: isinstance(thing, type))))
+    """Return every dataset by its catalog name."""
+    return {cls.name: cls for cls in _sorted_exports(_datasets, lambda cls: str(cls.name))}
 
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Every metric by its catalog name."""
-    return dict(sorted((kebab(f.__name__), f) for f in _public(_metrics, lambda thing: hasattr(thing, "facts"))))
+    """Return every metric by its catalog name."""
+    return {kebab(f.__name__): f for f in _sorted_exports(_metrics, lambda f: kebab(f.__name__)) if hasattr(f, "facts")}
 
 
-def _public(package: ModuleType, keep: Callable[[Any], bool]) -> list[Any]:
-    """The exports of a package that are kept."""
-    return [thing for name in package.__all__ if keep(thing := getattr(package, name))]
+def _sorted_exports(package: ModuleType, name_of: Callable[[Any], str]) -> list[Any]:
+    return sorted((getattr(package, export) for export in package.__all__), key=name_of)
 
 
-def find(kind: Callable[[], dict[str, Any]], name: str) -> Any:
-    """A name from the catalog, or `path/to/mine.py:Name` for your own.
+def find(kind: Callable[[], Mapping[str, T]], name: str) -> T:
+    """Return the entry of a catalog with this name or alias, or `path/to/mine.py:Name` from your own file.
 
-    >>> find(methods, "hessian_ica").__name__
-    'HessianICA'
+    Args:
+        kind: The catalog: `methods`, `datasets` or `metrics`.
+        name: Catalog name; `_` and capitals are allowed.
+
+    Example:
+        >>> find(methods, "hessian_ica").__name__
+        'HessianICA'
     """
     noun = kind.__name__.removesuffix("s")
     if ":" in name:
-        return _own(noun, name)
-    known = kind()
-    if kebab(name) in known:
-        return known[kebab(name)]
-    renamed = next((cls for cls in known.values() if kebab(name) in getattr(cls, "aliases", ())), None)
+        return cast(T, _load_from_file(noun, name))
+    entries = kind()
+    if kebab(name) in entries:
+        return entries[kebab(name)]
+    renamed = next((entry for entry in entries.values() if kebab(name) in getattr(entry, "aliases", ())), None)
     if renamed is None:
-        raise unknown(noun, name, known, hint=f"; your own: mine.py:My{noun.capitalize()}")
-    warnings.warn(f"{noun} {name!r} is now called {renamed.name!r}", FutureWarning, stacklevel=2)
+        raise unknown(noun, name, entries, hint=f"; your own: mine.py:My{noun.capitalize()}")
+    warnings.warn(f"{noun} {name!r} is now called {cast(Any, renamed).name!r}", FutureWarning, stacklevel=2)
     return renamed
 
 
 def find_metrics(names: Iterable[str], *, every: bool = False) -> dict[str, Metric]:
-    """Metrics by the names that tables give them: `dci[gbt]` is one variant, `dci` the default ones, or every one.
+    """Return metrics by their names in tables.
 
-    Your own `mine.py:my_score` is called my-score there.
+    `dci[gbt]` is one variant; `dci` its default variants, or with `every` all but the slow ones. Your own
+    `mine.py:my_score` is called my-score.
     """
-    found: dict[str, Metric] = {}
+    variants_by_name: dict[str, Metric] = {}
     for name in names:
         plain, bracket, variant = name.removesuffix("]").partition("[")
-        found |= variants(find(metrics, plain), variant if bracket else None, every=every)
-    return found
+        variants_by_name |= variants(find(metrics, plain), variant if bracket else None, every=every)
+    return variants_by_name
 
 
 def run_metrics(names: Iterable[str]) -> dict[str, Metric]:
-    """Metrics that score one run; others are refused, with the place where they can be had."""
-    found = find_metrics(names)
-    for name, each in found.items():
+    """Return metrics that score one run; an error about another metric says where to compute it."""
+    usable = find_metrics(names)
+    for name, each in usable.items():
         if each.facts.truth == "labels":
             text = f"{name} compares a classifier's predictions with labels, which a run does not keep"
             raise InputError(f"{text}: call unweave.metrics.{name.replace('-', '_')} on method.predict(X), X held out")
         if each.facts.truth == "runs":
             raise InputError(f"{name} compares runs with each other: unweave select RUNS")
-    return found
+    return usable
 
 
 def scorer(name: str) -> Scorer:
-    """A metric as a scikit-learn scorer, e.g. GridSearchCV(..., scoring=scorer("dci[trees].disentanglement")).
+    """Return a metric as a scikit-learn scorer; larger is better.
 
-    Its y are the true factors; `local-isometry` and `unsupervised` need none. Larger is better, as scikit-learn wants
-    it.
+    Its y are the true factors; `local-isometry` and `unsupervised` need none.
+
+    Example:
+        >>> import numpy as np, unweave
+        >>> x = np.random.default_rng(0).uniform(size=(50, 2))
+        >>> score = unweave.scorer("mcc")(unweave.methods.PCA(latent_dim=2).fit(x), x, x)
     """
     plain, _, part = name.partition(".") if ".py:" not in name else (name, "", "")
-    found = find_metrics([plain])
-    if len(found) > 1:
-        raise InputError(f"{plain} stands for {', '.join(found)}: name one of them")
-    return Scorer(next(iter(found.values())), part)
+    chosen = find_metrics([plain])
+    if len(chosen) > 1:
+        raise InputError(f"{plain} stands for {', '.join(chosen)}: name one of them")
+    return Scorer(next(iter(chosen.values())), part)
 
 
 def dataset(data: Dataset | str | Path) -> Dataset:
-    """A dataset as it is, or with default settings by name or path."""
+    """Return a dataset unchanged, or one with default settings by name or path."""
     if isinstance(data, Dataset):
         return data
     cls = find_dataset(str(data))
@@ -113,7 +124,7 @@ def dataset(data: Dataset | str | Path) -> Dataset:
 
 
 def find_dataset(name: str) -> type[Dataset]:
-    """A dataset's class by catalog name, by `mine.py:MyData`, or by the path of a user's own file or folder."""
+    """Return the class of a dataset: by catalog name, by `mine.py:MyData`, or `OwnData` for a path of your data."""
     path = Path(name)
     if ".py:" in name:
         return find(datasets, name)
@@ -126,7 +137,7 @@ def find_dataset(name: str) -> type[Dataset]:
 
 
 def load(folder: str | Path) -> Method:
-    """A saved method or the method of a run. Only classes of the catalog are looked for, and no code is executed."""
+    """Return a saved method, or the method of a run. Only classes of the catalog are loaded; no code is executed."""
     config = read_config(Path(folder))
     name = str(config["method"])
     cls = next((cls for cls in methods().values() if name in (cls.name, *cls.aliases)), None)
@@ -136,22 +147,22 @@ def load(folder: str | Path) -> Method:
     return cls.load(folder)
 
 
-def _own(noun: str, name: str) -> Any:
-    """A class or function out of a user's file."""
+def _load_from_file(noun: str, name: str) -> Any:
+    """Return a class or function of a user's file, named `path/to/mine.py:Name`."""
     file, attribute = name.rsplit(":", 1)
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{name!r}: no Python file {file!r}; expected path/to/mine.py:My{noun.capitalize()}")
     module = execute_file(path.resolve(), path.stat().st_mtime_ns)
     if not hasattr(module, attribute):
-        have = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
-        raise unknown(f"{noun} in {file}", attribute, have)
+        names = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
+        raise unknown(f"{noun} in {file}", attribute, names)
     thing = getattr(module, attribute)
-    expected = {"method": Method, "dataset": Dataset}.get(noun)
-    if expected is None and not hasattr(thing, "facts"):
+    base = {"method": Method, "dataset": Dataset}.get(noun)
+    if base is None and not hasattr(thing, "facts"):
         raise InputError(f"{name} is not a metric: mark it with @unweave.metric(paper=...)")
-    if expected is not None and not (isinstance(thing, type) and issubclass(thing, expected)):
-        raise InputError(f"{name} is not a {noun}: it must be a subclass of unweave.{expected.__name__}")
+    if base is not None and not (isinstance(thing, type) and issubclass(thing, base)):
+        raise InputError(f"{name} is not a {noun}: it must be a subclass of unweave.{base.__name__}")
     missing = sorted(getattr(thing, "__abstractmethods__", ()))
     if missing:
         raise InputError(f"{name} is not finished: write {', '.join(missing)}")
@@ -159,12 +170,12 @@ def _own(noun: str, name: str) -> Any:
 
 
 @cache
-def execute_file(path: Path, _changed: int) -> Any:
-    """A user's file as a module; executed once, and again when it has changed."""
+def execute_file(path: Path, _modified: int) -> ModuleType:
+    """Execute a user's file and return it as a module; it is executed again only if it was modified."""
     name = f"unweave_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    # Registered before it runs: dataclasses, and later worker processes, look the module up by name.
+    # Registered before it runs: dataclasses and worker processes look up the module by name.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # it may import files beside it, as a script may

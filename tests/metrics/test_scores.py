@@ -31,7 +31,7 @@ from unweave.metrics import (
     unsupervised,
     worst_group_accuracy,
 )
-from unweave.metrics.udr import one_to_one
+from unweave.metrics.udr import one_to_one_score
 from unweave.metrics.uncertainty import plus_minus
 
 RNG = np.random.default_rng(0)
@@ -155,10 +155,10 @@ def test_the_worst_group_decides():
 
 
 def test_relative_strength_by_hand():
-    assert one_to_one(np.eye(3)) == 1
-    assert one_to_one(np.ones((3, 3))) == pytest.approx(1 / 3)
-    assert one_to_one(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])) == pytest.approx(2 / 3)
-    assert one_to_one(np.zeros((2, 2))) == 0
+    assert one_to_one_score(np.eye(3)) == 1
+    assert one_to_one_score(np.ones((3, 3))) == pytest.approx(1 / 3)
+    assert one_to_one_score(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])) == pytest.approx(2 / 3)
+    assert one_to_one_score(np.zeros((2, 2))) == 0
 
 
 def test_a_run_scores_its_median_over_the_others():
@@ -239,11 +239,11 @@ def test_scores_from_data_and_a_method_draw_what_the_paper_draws(score):
 def test_drawn_sets_share_exactly_the_factor_that_is_held_fixed():
     from torch import Generator
 
-    from unweave.metrics.fixed_factor import fixed
+    from unweave.metrics.fixed_factor import sample_sets
 
     for data in (DSprites().load(), DSprites().load().freeze(5_000, Generator().manual_seed(1))):
         for j in range(1, len(data.factors)):
-            c = data.labels(fixed(data, j, 20, 16, Generator().manual_seed(0)).flatten(0, 1)).reshape(20, 16, -1)
+            c = data.labels(sample_sets(data, j, 20, 16, Generator().manual_seed(0)).flatten(0, 1)).reshape(20, 16, -1)
             assert (c[..., j] == c[:, :1, j]).all()
             others = [i for i in range(len(data.factors)) if i != j and data.factors[i].size > 1]
             assert all((c[..., i] != c[:, :1, i]).any() for i in others)

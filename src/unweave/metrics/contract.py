@@ -1,4 +1,4 @@
-"""The metric contract: a function of (truth, codes) that carries its facts, and its variants by name."""
+"""The metric contract: a function of (truth, codes) with facts, variants by name, and validated arguments."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ Truth = Literal["factors", "inputs", "decoder", "nothing", "labels", "runs"]
 
 
 class Facts(NamedTuple):
-    """What tables and reports say of a metric."""
+    """Properties of a metric, for tables, reports and the catalog."""
 
     paper: str
+    """Authors, year, section or equation."""
     best: float
+    """Best possible score."""
     truth: Truth
-    """what stands first: the true factors; the observations themselves, a method that decodes, or nothing (then no
-    labels are needed); the labels of a classifier; or the codes of several runs"""
+    """First argument: the true factors; the observations (inputs), a method with a decoder, or nothing, for metrics
+    that need no labels; the labels of a classifier; or the codes of several runs."""
     kinds: tuple[Kind, ...]
-    """kinds of factors it makes sense for"""
+    """Kinds of factors that the metric is defined for."""
     worst: float | None
-    """what a code that says nothing gets; None: as much as guessing among the factors"""
+    """Score of a constant code; None: that of guessing among the factors."""
     variants: Mapping[str, Mapping[str, Any]]
-    """settings by the name that tables put into brackets; '' is the score under its plain name"""
+    """Settings by the name that tables put into brackets; '' is the metric under its plain name."""
     default: tuple[str, ...]
-    """variants that the plain name stands for"""
+    """Variants that the plain name stands for."""
     slow: tuple[str, ...]
-    """variants that are computed only where they are named"""
+    """Variants that are computed only if they are named."""
     ordered: tuple[str, ...]
-    """variants for which factors need an order, so that classes without one are left out"""
+    """Variants that need factors with an order; classes without one are left out."""
 
 
 class Metric(Protocol):
-    """A score as the catalog sees it."""
+    """A function of (truth, codes) with facts."""
 
     __name__: str
     facts: Facts
 
     def __call__(self, truth: Any, codes: Any) -> Any:
-        """A number, or a named tuple of numbers."""
+        """Return a number, or a named tuple of numbers."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,23 +66,38 @@ def metric(
     slow: tuple[str, ...] = (),
     ordered: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
-    """Mark a function `score(factors, codes)` as a metric. It is not wrapped: it stays the function you wrote.
+    """Mark a function `score(truth, codes)` as a metric; the function itself is not changed.
 
-    `variants={"gbt": {"estimator": "gbt"}}` makes `score[gbt]` a name; the plain name stands for the first of them, or
-    for `default`.
+    Args:
+        paper: Authors, year, section or equation.
+        best: Best possible score.
+        truth: What the first argument is, see `Facts`.
+        worst: Score of a constant code; None: that of guessing among the factors.
+        variants: Settings by name: `{"gbt": {"estimator": "gbt"}}` makes `score[gbt]` a name.
+        default: Variants that the plain name stands for; default: the first.
+        slow: Variants that are computed only if they are named.
+        ordered: Variants that need factors with an order.
+
+    Example:
+        >>> import numpy as np
+        >>> @metric(paper="mine")
+        ... def first_correlation(factors, codes):
+        ...     return abs(np.corrcoef(np.asarray(factors)[:, 0], codes[:, 0])[0, 1])
+        >>> first_correlation.facts.best
+        1.0
     """
 
     def mark(function: F) -> F:
-        usual = default or (next(iter(variants)),)
-        kinds = ORDERED if usual[0] in ordered else ("nominal", *ORDERED)
-        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst, variants, usual, slow, ordered)
+        defaults = default or (next(iter(variants)),)
+        kinds = ORDERED if defaults[0] in ordered else ("nominal", *ORDERED)
+        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst, variants, defaults, slow, ordered)
         return function
 
     return mark
 
 
 class Variant:
-    """A metric with its settings: what tables call `dci[gbt]`."""
+    """A metric with the settings of one variant, e.g. `dci[gbt]`."""
 
     def __init__(self, scorer: Metric, name: str) -> None:
         self.scorer, self.settings, self.facts = scorer, scorer.facts.variants[name], scorer.facts
@@ -90,22 +107,22 @@ class Variant:
         self.__doc__ = scorer.__doc__
 
     def __call__(self, truth: Any, codes: Any) -> Any:
-        """The score with these settings."""
+        """Return the score with these settings."""
         return cast(Any, self.scorer)(truth, codes, **self.settings)
 
 
 def variants(scorer: Metric, name: str | None = None, *, every: bool = False) -> dict[str, Metric]:
-    """By their names in tables: the variant that is named, the default ones, or all but the slow ones."""
+    """Return variants by their names in tables: the one that is named, the default ones, or all but the slow ones."""
     facts = scorer.facts
     if name is not None and name not in facts.variants:
         raise unknown(f"variant of {kebab(scorer.__name__)}", name, [v for v in facts.variants if v])
     chosen = [name] if name is not None else facts.variants if every else facts.default
-    found = [Variant(scorer, v) for v in chosen if name is not None or v not in facts.slow]
-    return {variant.__name__: variant for variant in found}
+    made = [Variant(scorer, v) for v in chosen if name is not None or v not in facts.slow]
+    return {variant.__name__: variant for variant in made}
 
 
 class Scorer:
-    """A metric as scikit-learn wants it: scorer(estimator, X, factors), larger is better."""
+    """A metric as a scikit-learn scorer: `scorer(estimator, X, factors)`, larger is better."""
 
     def __init__(self, scorer: Metric, part: str = "") -> None:
         if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
@@ -113,39 +130,39 @@ class Scorer:
         self.scorer, self.part = scorer, part
         try:
             kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
-        except Exception:  # hints of one's own metric that cannot be looked up, or none
+        except Exception:  # type hints of a user's metric that cannot be resolved
             kind = None
         parts = getattr(kind, "_fields", ("",))
         if (hasattr(kind, "_fields") or kind is float) and part not in parts:
-            told = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
-            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {told!r}")
+            example = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
+            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {example!r}")
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """How well `estimator.transform(X)` does; y holds the true factors, if the metric asks for them."""
+        """Return the score of `estimator.transform(X)`; y holds the true factors, if the metric needs them."""
         needs = self.scorer.facts.truth
         if needs == "factors" and y is None:
             raise InputError(f"{self.scorer.__name__} needs the true factors: pass them as y")
         truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
-        found = as_numbers(self.scorer(truth, estimator.transform(X)))
-        if self.part not in found:
-            raise unknown(f"part of {self.scorer.__name__}", self.part, found)
-        return found[self.part] if self.scorer.facts.best > 0 else -found[self.part]
+        values = as_numbers(self.scorer(truth, estimator.transform(X)))
+        if self.part not in values:
+            raise unknown(f"part of {self.scorer.__name__}", self.part, values)
+        return values[self.part] if self.scorer.facts.best > 0 else -values[self.part]
 
 
 def column_name(name: str, part: str) -> str:
-    """What tables call a part of a score: dci[gbt].disentanglement."""
+    """Return the name of a part of a score in tables, e.g. dci[gbt].disentanglement."""
     return f"{name}.{part}" if part else name
 
 
 def as_numbers(value: Any) -> dict[str, float]:
-    """A score as named numbers: one without a name, or the fields of a named tuple."""
+    """Return a score as numbers by name: the fields of a named tuple, or one number under the name ''."""
     return {k: float(v) for k, v in value._asdict().items()} if hasattr(value, "_asdict") else {"": float(value)}
 
 
 def validate_pair(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64 matrices, (n, k) and (n, d), or an error that says which of them is wrong and how."""
+    """Return both as float64 matrices, (n, k) and (n, d); raise InputError if their rows do not match."""
     c, z = as_matrix(truth, what), as_matrix(codes, "codes")
-    same_rows(c, z, what)
+    validate_rows(c, z, what)
     if what == "factors":
         constant = np.flatnonzero((c == c[:1]).all(0))
         if len(constant):
@@ -153,14 +170,14 @@ def validate_pair(truth: Any, codes: Any, *, what: Truth = "factors") -> tuple[n
     return c, z
 
 
-def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
-    """Refuse two matrices that do not describe the same samples, or too few of them."""
+def validate_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
+    """Raise InputError unless two matrices describe the same samples, at least three."""
     if len(c) != len(z):
         swapped = (
             " (are its axes swapped? expected one row per sample)" if len(c) in z.shape or len(z) in c.shape else ""
         )
         raise InputError(
-            f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: want the same"
+            f"{plural(len(c), 'row')} of {what} and {plural(len(z), 'row')} of codes{swapped}: expected the same"
         )
     if len(c) < 3:
         raise InputError(f"{plural(len(c), 'sample')}: a score needs at least three")
@@ -172,7 +189,7 @@ def same_rows(c: np.ndarray, z: np.ndarray, what: str) -> None:
 
 
 def as_matrix(array: Any, what: str) -> np.ndarray:
-    """Numbers as a float64 matrix, (samples, columns); one column may come flat, inputs in any shape."""
+    """Return numbers as a float64 matrix, (samples, columns); one column may be flat, inputs may have any shape."""
     if isinstance(array, Tensor):
         array = (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
     values = np.asarray(array)

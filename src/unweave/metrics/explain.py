@@ -1,4 +1,4 @@
-"""Why a score is low: what each code knows of each factor; which codes are dead, doubled, mixed, in words."""
+"""Explanation of low scores: which codes are constant, duplicate or mixed, and which factors are split or missing."""
 
 from __future__ import annotations
 
@@ -7,91 +7,127 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.metrics.dci import importances
-from unweave.metrics.factors import BINS, PreparedFactors, alive, factor_code_information, prepare_factors
+from unweave.metrics.dci import code_importances
+from unweave.metrics.factors import BINS, active_codes, factor_code_information, prepare_factors
 from unweave.metrics.mcc import correlations
 from unweave.utils.errors import InputError
 
-TELLS = 0.05  # a code tells of a factor from this share of its entropy on
-SAME = 0.95  # |rank correlation| from which two codes say the same
-CLEARLY = 2.0  # a factor's best code must tell so many times as much as its second
+MIN_INFORMATION = 0.05  # share of a factor's entropy from which a code is informative
+MIN_DUPLICATE_CORRELATION = 0.95  # |rank correlation| from which two codes are duplicates
+MIN_RATIO = 2.0  # of the information in the best and the second-best code, from which a factor is not split
 
 
 class Explanation(NamedTuple):
-    """Two matrices and what they mean."""
+    """Factor-code matrices and findings in words."""
 
     names: list[str]
-    """of the factors"""
-    information: np.ndarray  # (k, d): mutual information as a share of the factor's entropy, less what chance gives
-    importance: np.ndarray  # (k, d): of each code for predicting each factor, as in DCI; rows sum to 1, or to 0
+    """Names of the factors."""
+    information: np.ndarray
+    """Mutual information as a share of the factor's entropy, minus that of shuffled codes, (k, d)."""
+    importance: np.ndarray
+    """Importance of each code for predicting each factor, as in DCI, (k, d); rows sum to 1, or to 0."""
     findings: list[str]
+    """Sentences about codes and factors."""
 
 
 def explain(factors: Any, codes: Any, *, names: Sequence[str] | None = None, seed: int = 0) -> Explanation:
-    """Look at codes (n, d) of known factors (n, k); `names` are those of the factors."""
+    """Explain why codes score low: which are constant, duplicate or mixed, and which factors are split or missing.
+
+    Args:
+        factors: True factors, (n, k), or the result of `prepared`.
+        codes: Codes, (n, d).
+        names: Names of the factors, for the findings.
+        seed: Seed of the shuffle that estimates the chance level.
+
+    Example:
+        >>> import numpy as np
+        >>> factors = np.random.default_rng(0).integers(4, size=(200, 2))
+        >>> explain(factors, np.zeros((200, 1)), names=["x", "y"]).findings[0]
+        'Code 1 never changes: dead.'
+    """
     c, z = prepare_factors(factors, codes)
-    called = [str(name) for name in names] if names is not None else [f"factor {j + 1}" for j in range(c.count)]
-    if len(called) != c.count:
-        raise InputError(f"{len(called)} names for {c.count} factors")
+    labels = [str(name) for name in names] if names is not None else [f"factor {j + 1}" for j in range(c.count)]
+    if len(labels) != c.count:
+        raise InputError(f"{len(labels)} names for {c.count} factors")
     shuffled = z[np.random.default_rng(seed).permutation(len(z))]
     shares = [factor_code_information(c, codes) / c.entropies(BINS)[:, None] for codes in (z, shuffled)]
     information = np.maximum(shares[0] - shares[1], 0)
-    relevant, _ = importances(c, z, estimator="trees", depth=None, train=2 / 3, seed=seed)
-    return Explanation(called, information, relevant.T, _findings(c, z, called, information))
+    importance, _ = code_importances(c, z, estimator="trees", depth=None, train=2 / 3, seed=seed)
+    return Explanation(labels, information, importance.T, _findings(z, labels, information))
 
 
-def _findings(c: PreparedFactors, z: np.ndarray, names: list[str], information: np.ndarray) -> list[str]:
-    living = alive(z)
-    doubled = _doubled(z, living)
-    first = [i for i in range(z.shape[1]) if living[i] and not any(i in group[1:] for group in doubled)]
-    said = [*_dead(living, information), *(_double(group, information, names) for group in doubled)]
+def _findings(z: np.ndarray, names: list[str], information: np.ndarray) -> list[str]:
+    active = active_codes(z)
+    duplicates = _duplicate_groups(z, active)
+    repeated = {i for group in duplicates for i in group[1:]}
+    distinct = [i for i in np.flatnonzero(active).tolist() if i not in repeated]
+    findings = [*_unused_codes(active, information), *(_describe_duplicates(g, information, names) for g in duplicates)]
+    findings += _missing_or_split_factors(distinct, information, names)
+    findings += _mixed_codes(distinct, information, names)
+    return findings or ["Every factor has a code of its own, and every code one factor."]
+
+
+def _missing_or_split_factors(codes: list[int], information: np.ndarray, names: list[str]) -> list[str]:
+    findings = []
     for j, name in enumerate(names):
-        order = sorted(first, key=lambda i: -information[j, i])
-        knowing = [i for i in order if information[j, i] >= TELLS]
-        if not knowing:
+        order = sorted(codes, key=lambda i: -information[j, i])
+        informative = [i for i in order if information[j, i] >= MIN_INFORMATION]
+        if not informative:
             best = f" (at most {information[j, order[0]]:.0%} of it, by code {order[0] + 1})" if order else ""
-            said.append(f"No code tells of {name}{best}: it is not in the codes, or not in a form that one code has.")
-        elif len(knowing) > 1 and information[j, knowing[0]] < CLEARLY * information[j, knowing[1]]:
-            shares = _listed([f"code {i + 1} ({information[j, i]:.0%})" for i in knowing])
-            said.append(f"{name} is split: {shares} each tell a part of it.")
-    for i in first:
-        about = sorted((j for j in range(len(names)) if information[j, i] >= TELLS), key=lambda j: -information[j, i])
-        if len(about) > 1 and information[about[0], i] < CLEARLY * information[about[1], i]:
-            shares = _listed([f"{names[j]} ({information[j, i]:.0%})" for j in about])
-            said.append(f"Code {i + 1} is mixed: it tells of {shares}.")
-    return said or ["Every factor has a code of its own, and every code one factor."]
+            text = f"No code tells of {name}{best}"
+            findings.append(f"{text}: it is not in the codes, or not in a form that one code has.")
+        elif _is_shared(information[j, informative]):
+            shares = _join([f"code {i + 1} ({information[j, i]:.0%})" for i in informative])
+            findings.append(f"{name} is split: {shares} each tell a part of it.")
+    return findings
 
 
-def _dead(living: np.ndarray, information: np.ndarray) -> list[str]:
-    dead, idle = np.flatnonzero(~living), np.flatnonzero(living & (information.max(0) < TELLS))
-    said = [f"{_codes(dead)} never {'changes' if len(dead) == 1 else 'change'}: dead."] if len(dead) else []
+def _mixed_codes(codes: list[int], information: np.ndarray, names: list[str]) -> list[str]:
+    findings = []
+    for i in codes:
+        order = sorted(range(len(names)), key=lambda j: -information[j, i])
+        about = [j for j in order if information[j, i] >= MIN_INFORMATION]
+        if _is_shared(information[about, i]):
+            shares = _join([f"{names[j]} ({information[j, i]:.0%})" for j in about])
+            findings.append(f"Code {i + 1} is mixed: it tells of {shares}.")
+    return findings
+
+
+def _is_shared(information: np.ndarray) -> bool:
+    """Return whether the second of some descending values is close to the first."""
+    return len(information) > 1 and bool(information[0] < MIN_RATIO * information[1])
+
+
+def _unused_codes(active: np.ndarray, information: np.ndarray) -> list[str]:
+    dead, idle = np.flatnonzero(~active), np.flatnonzero(active & (information.max(0) < MIN_INFORMATION))
+    findings = [f"{_codes(dead)} never {'changes' if len(dead) == 1 else 'change'}: dead."] if len(dead) else []
     tells = "changes, and tells" if len(idle) == 1 else "change, and tell"
-    return said + ([f"{_codes(idle)} {tells} of no factor."] if len(idle) else [])
+    return findings + ([f"{_codes(idle)} {tells} of no factor."] if len(idle) else [])
 
 
-def _doubled(z: np.ndarray, living: np.ndarray) -> list[list[int]]:
-    """Groups of codes that say the same, each with the code that came first."""
+def _duplicate_groups(z: np.ndarray, active: np.ndarray) -> list[list[int]]:
+    """Return groups of codes that are equal up to a monotonic map, each with its first code first."""
     r = np.abs(correlations(z, z, "spearman"))
     groups: list[list[int]] = []
-    for i in np.flatnonzero(living).tolist():
-        home = next((group for group in groups if r[i, group[0]] >= SAME), None)
-        if home is None:
+    for i in np.flatnonzero(active).tolist():
+        group = next((group for group in groups if r[i, group[0]] >= MIN_DUPLICATE_CORRELATION), None)
+        if group is None:
             groups.append([i])
         else:
-            home.append(i)
+            group.append(i)
     return [group for group in groups if len(group) > 1]
 
 
-def _double(group: list[int], information: np.ndarray, names: list[str]) -> str:
+def _describe_duplicates(group: list[int], information: np.ndarray, names: list[str]) -> str:
     about = information[:, group[0]]
     of = f", both of {names[about.argmax()]}" if len(group) == 2 else f", all of {names[about.argmax()]}"
-    return f"{_codes(np.array(group))} say the same{of if about.max() >= TELLS else ''}: duplicates."
+    return f"{_codes(np.array(group))} say the same{of if about.max() >= MIN_INFORMATION else ''}: duplicates."
 
 
 def _codes(which: np.ndarray) -> str:
-    return ("Code " if len(which) == 1 else "Codes ") + _listed([str(i + 1) for i in which])
+    return ("Code " if len(which) == 1 else "Codes ") + _join([str(i + 1) for i in which])
 
 
-def _listed(words: list[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
+def _join(words: list[str]) -> str:
+    """Return 'a', 'a and b', or 'a, b and c'."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,4 +1,4 @@
-"""The local isometry score: does a small step in the codes mean the same step in the data, everywhere?"""
+"""Local isometry: are distances between near observations preserved in the codes?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unweave.utils.errors import InputError
 
 
 class NearPairs(NamedTuple):
-    """The closest pairs of points, and their distances in the data and in the rescaled codes."""
+    """The closest pairs of observations, with their distances in the data and in the rescaled codes."""
 
     i: np.ndarray  # (m,)
     j: np.ndarray  # (m,)
@@ -24,10 +24,26 @@ class NearPairs(NamedTuple):
 def local_isometry(
     inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
 ) -> float:
-    """Correlation of distances in the data with distances in the codes, over the closest 5 % of pairs of inputs.
+    """Correlation of distances in the data with distances in the codes, over near pairs (Horan et al., 2021, Sec. 4).
 
-    The codes are first rescaled, each dimension by its own factor, so that the mean squared difference of the two
-    distances is least. No labels are needed. Beyond `points` samples, a random subset of that size is used.
+    Each code is first multiplied by a factor of its own that minimizes the mean squared difference of the two
+    distances. No labels are needed. Codes that are independent of the inputs score near 0.
+
+    Args:
+        inputs: Observations, (n, ...).
+        codes: Codes, (n, d).
+        closest: Share of all pairs that count as near.
+        points: Largest number of observations to compare; more are subsampled.
+        seed: Seed of the subsample.
+
+    Returns:
+        A correlation from -1 to 1; 1 is best.
+
+    Example:
+        >>> import numpy as np
+        >>> inputs = np.random.default_rng(0).uniform(size=(100, 2))
+        >>> round(local_isometry(inputs, inputs * [2, -5]), 2)
+        1.0
     """
     pairs = near_pairs(inputs, codes, closest=closest, points=points, seed=seed)
     return isometry_score(pairs.dz, pairs.dx)
@@ -36,7 +52,7 @@ def local_isometry(
 def near_pairs(
     inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
 ) -> NearPairs:
-    """The closest share of all pairs of inputs, d(x_i, x_j) < epsilon, with both their distances."""
+    """Return the closest share of all pairs of inputs with their distances in the data and in the rescaled codes."""
     x, z = validate_pair(inputs, codes, what="inputs")
     if not 0 < closest <= 1:
         raise InputError(f"closest={closest}: expected a share of the pairs between 0 and 1")

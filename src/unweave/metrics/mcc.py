@@ -1,4 +1,4 @@
-"""Mean correlation coefficient."""
+"""Mean correlation coefficient (MCC)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,24 @@ from unweave.utils.errors import InputError
     ordered=("", "spearman"),
 )
 def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"] = "pearson") -> float:
-    """Mean |correlation| of each factor with its own code, under the best one-to-one match of codes to factors.
+    """Mean absolute correlation of factors with codes, under the best one-to-one match (Hyvarinen and Morioka, 2016).
 
-    The match is the Hungarian method's. A factor that is left without a code, because there are fewer codes than
-    factors, counts as zero; so does a code that never changes. 1 is best.
+    The match maximizes the sum of |correlation| (Hungarian method). A factor without a code, and a constant code, count
+    as 0. Codes that are independent of the factors score near 0 for many samples.
+
+    Args:
+        factors: True factors with an order, (n, k), or the result of `prepared`.
+        codes: Codes, (n, d).
+        correlation: Pearson's, or Spearman's of the ranks, which allows any monotonic relation.
+
+    Returns:
+        A number from 0 to 1; 1 is best.
+
+    Example:
+        >>> import numpy as np
+        >>> factors = np.random.default_rng(0).uniform(size=(100, 2))
+        >>> round(mcc(factors, -factors[:, ::-1]), 3)
+        1.0
     """
     c, z = prepare_factors(factors, codes)
     r = np.abs(correlations(c.c, z, correlation))
@@ -31,16 +45,16 @@ def mcc(factors: Any, codes: Any, *, correlation: Literal["pearson", "spearman"]
 
 
 def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> np.ndarray:
-    """The correlation of every column of c with every column of z, (n, k) and (n, d) -> (k, d)."""
+    """Return the correlation of every column of c with every column of z, (n, k) and (n, d) -> (k, d)."""
     if correlation not in ("pearson", "spearman"):
         raise InputError(f"correlation={correlation!r}: expected 'pearson' or 'spearman'")
     if correlation == "spearman":
         c, z = rankdata(c, axis=0), rankdata(z, axis=0)
-    return _standard(c).T @ _standard(z) / len(c)
+    return _standardize(c).T @ _standardize(z) / len(c)
 
 
-def _standard(a: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and variance 1; a column that never changes becomes zeros."""
+def _standardize(a: np.ndarray) -> np.ndarray:
+    """Return columns with mean 0 and variance 1; a constant column becomes zeros."""
     size = np.abs(a).max(0)
     a = a - a.mean(0)
     scale = a.std(0)

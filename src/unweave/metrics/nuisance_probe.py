@@ -1,4 +1,4 @@
-"""How much of a nuisance is left in codes that should not know of it."""
+"""Nuisance probe: how much information about a nuisance is left in codes that should not have any."""
 
 from __future__ import annotations
 
@@ -11,46 +11,61 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import check_trainable, prepare_factors, train_and_test
+from unweave.metrics.factors import check_trainable, prepare_factors, train_test_rows
 
-# An attacker who gives up early finds less than there is, and so does one who learns by heart: go on for as long as it
-# helps on a tenth of the rows.
-ASIDE = 0.1
-PATIENT: dict[str, Any] = {"learning_rate_init": 5e-3, "max_iter": 300, "n_iter_no_change": 20}
-HASTY: dict[str, Any] = {"max_iter": 60, "n_iter_no_change": 5}  # where rows are too few to set some aside
+# A classifier that stops early, or that overfits, finds less than there is. So it trains for as long as the accuracy on
+# held-out rows rises.
+VALIDATION_SHARE = 0.1
+EARLY_STOPPING: dict[str, Any] = {"learning_rate_init": 5e-3, "max_iter": 300, "n_iter_no_change": 20}
+SHORT_TRAINING: dict[str, Any] = {"max_iter": 60, "n_iter_no_change": 5}  # if rows are too few to hold some out
 
 
 class Probe(NamedTuple):
-    """Means over the nuisances."""
+    """Means over the nuisances, from 0 to 1."""
 
     accuracy: float
-    """how often the nuisance is guessed right from the codes"""
+    """Test accuracy of predicting the nuisance from the codes; at the chance level is best."""
     chance: float
-    """the same without looking at the codes: the share of the commonest value"""
+    """Accuracy without the codes: the share of the most frequent value."""
 
 
 @metric(paper="Xie, Dai, Du, Hovy and Neubig (2017), Sec. 4: what an attacker finds", best=0.0, truth="labels")
 def nuisance_probe(nuisances: Any, codes: Any, *, train: float = 0.5, seed: int | None = 0) -> Probe:
-    """How well a fresh classifier, a network with one hidden layer, tells nuisances (n,) or (n, k) from codes (n, d).
+    """Test accuracy of a new classifier that predicts nuisances from codes (Xie et al., 2017, Sec. 4).
 
-    Measured on rows that were not trained on. Accuracy at the chance level: nothing is left that such a network finds
-    in so many rows; of more rows it finds more.
+    The classifier is a network with one hidden layer of 128 units. An accuracy at the chance level means that such a
+    network finds nothing in so many rows; with more rows it may find more.
+
+    Args:
+        nuisances: Classes that the codes should not contain, (n,) or (n, k).
+        codes: Codes, (n, d).
+        train: Share of the rows to train on.
+        seed: Seed of the split and of the network; None splits the rows in order.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> nuisance = rng.integers(2, size=200)
+        >>> nuisance_probe(nuisance, nuisance + 0.1 * rng.normal(size=200)).accuracy
+        1.0
     """
     c, z = prepare_factors(nuisances, codes)
-    learn, test = train_and_test(len(c), train, seed)
-    z = StandardScaler().fit(z[learn]).transform(z)
-    rows = [_guess(y, j, z, learn, test, seed) for j, y in enumerate(c.classes)]
+    fit, test = train_test_rows(len(c), train, seed)
+    z = StandardScaler().fit(z[fit]).transform(z)
+    rows = [_probe(y, j, z, fit, test, seed) for j, y in enumerate(c.classes)]
     return Probe(*(float(v) for v in np.mean(rows, 0)))
 
 
-def _guess(
-    y: np.ndarray, j: int, z: np.ndarray, learn: np.ndarray, test: np.ndarray, seed: int | None
+def _probe(
+    y: np.ndarray, j: int, z: np.ndarray, fit: np.ndarray, test: np.ndarray, seed: int | None
 ) -> tuple[float, float]:
-    check_trainable(y[learn], j)
-    values, counts = np.unique(y[learn], return_counts=True)
-    enough = counts.min() >= 2 and ASIDE * len(learn) >= len(values)
-    how = PATIENT | {"early_stopping": True, "validation_fraction": ASIDE} if enough else HASTY
+    """Return test accuracy and chance level of one nuisance."""
+    check_trainable(y[fit], j)
+    values, counts = np.unique(y[fit], return_counts=True)
+    can_hold_out = counts.min() >= 2 and VALIDATION_SHARE * len(fit) >= len(values)
+    early_stopping = EARLY_STOPPING | {"early_stopping": True, "validation_fraction": VALIDATION_SHARE}
+    training = early_stopping if can_hold_out else SHORT_TRAINING
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # by then it is all but over
-        model = MLPClassifier((128,), **how, random_state=seed).fit(z[learn], y[learn])
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last epochs change little
+        model = MLPClassifier((128,), **training, random_state=seed).fit(z[fit], y[fit])
     return float(model.score(z[test], y[test])), float((y[test] == values[counts.argmax()]).mean())

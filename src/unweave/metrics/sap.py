@@ -1,4 +1,4 @@
-"""Separated attribute predictability."""
+"""Separated attribute predictability (SAP)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from unweave.metrics.contract import metric
-from unweave.metrics.factors import alive, check_trainable, in_groups, prepare_factors, train_and_test
+from unweave.metrics.factors import active_codes, check_trainable, group_columns, prepare_factors, train_test_rows
 from unweave.metrics.mcc import correlations
 from unweave.utils.errors import InputError, plural
 
 Predictor = Literal["svm", "logistic", "r2"]
+SVM: dict[str, Any] = {"C": 0.01, "class_weight": "balanced", "random_state": 0}
 
 
 @metric(
@@ -35,47 +36,62 @@ def sap(
     train: float = 2 / 3,
     seed: int | None = 0,
 ) -> float:
-    """How much better one code alone predicts a factor than the second-best code does, averaged over factors.
+    """Gap in prediction between the two best codes of a factor, averaged over factors (Kumar et al., 2018, Sec. 3).
 
-    `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced), which depends on the scale of
-    the codes: they are standardized unless told not to, as the reference library does. `logistic`: of a logistic
-    regression (intervention paper). `r2`: squared correlation, for factors with an order, and the only one for
-    continuous factors. Several of them, one for each factor: squared correlation for numbers and accuracy for classes,
-    as the metric was first defined. Never compare one with another. With accuracies, 1 is out of reach: the second-best
-    code still guesses right now and then. `features` names codes that belong together, each group of which predicts as
-    one.
+    Each code predicts a factor alone. Values of different predictors cannot be compared. With accuracies, 1 is out of
+    reach, since the second-best code guesses correctly now and then. Independent codes score near 0.
+
+    Args:
+        factors: True factors, (n, k), or the result of `prepared`.
+        codes: Codes, (n, d).
+        predictor: `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced). `logistic`: of
+            a logistic regression. `r2`: squared correlation, for factors with an order, and the only one for
+            continuous factors. A sequence names one for each factor, as the metric was first defined: squared
+            correlation for numbers, accuracy for classes.
+        standardize: Standardize the codes for `svm` and `logistic`; the reference library does not.
+        features: Groups of codes that belong together; each predicts as one.
+        train: Share of the rows to train on.
+        seed: Seed of the split; None splits the rows in order.
+
+    Returns:
+        A number from 0 to 1; 1 is best.
+
+    Example:
+        >>> import numpy as np
+        >>> factors = np.random.default_rng(0).integers(4, size=(100, 2))
+        >>> round(sap(factors, factors, predictor="r2"), 2)
+        1.0
     """
     c, z = prepare_factors(factors, codes)
-    groups = in_groups(features, z)
-    asked = _asked(predictor, c.count)
-    if "r2" in asked and any(len(g) > 1 for g in groups):
+    groups = group_columns(features, z)
+    predictors = _predictor_per_factor(predictor, c.count)
+    if "r2" in predictors and any(len(g) > 1 for g in groups):
         raise InputError("sap[r2] correlates single codes with factors: for features of several use sap[logistic]")
-    found = correlations(c.c, z) ** 2 if "r2" in asked else np.zeros((c.count, len(groups)))  # (k, d)
-    by_class = [j for j, how in enumerate(asked) if how != "r2"]
-    real = [j for j in by_class if not c.discrete[j]]
-    if real:
-        text = f"factor {real[0]} (counted from 0) is continuous and has no classes to predict"
+    scores = correlations(c.c, z) ** 2 if "r2" in predictors else np.zeros((c.count, len(groups)))  # (k, d)
+    by_class = [j for j, name in enumerate(predictors) if name != "r2"]
+    continuous = [j for j in by_class if not c.discrete[j]]
+    if continuous:
+        text = f"factor {continuous[0]} (counted from 0) is continuous and has no classes to predict"
         raise InputError(f"{text}: use sap[r2], in Python predictor='r2'")
     if by_class:
-        z = (z - z.mean(0)) / np.where(alive(z), z.std(0), 1) if standardize else z
-        rows = train_and_test(len(c), train, seed)
-        found[by_class] = [_accuracies(c.classes[j], j, z, groups, rows, asked[j]) for j in by_class]
-    ordered = np.sort(found, 1)
-    second = ordered[:, -2] if found.shape[1] > 1 else np.zeros(len(found))
+        z = (z - z.mean(0)) / np.where(active_codes(z), z.std(0), 1) if standardize else z
+        rows = train_test_rows(len(c), train, seed)
+        scores[by_class] = [_accuracies(c.classes[j], j, z, groups, rows, predictors[j]) for j in by_class]
+    ordered = np.sort(scores, 1)
+    second = ordered[:, -2] if scores.shape[1] > 1 else np.zeros(len(scores))
     return float(np.mean(ordered[:, -1] - second))
 
 
-def _asked(predictor: Predictor | Sequence[Predictor], count: int) -> list[Predictor]:
-    """One for each factor."""
-    asked = [predictor] * count if isinstance(predictor, str) else list(predictor)
-    wrong = [how for how in asked if how not in get_args(Predictor)]
+def _predictor_per_factor(predictor: Predictor | Sequence[Predictor], count: int) -> list[Predictor]:
+    predictors = [predictor] * count if isinstance(predictor, str) else list(predictor)
+    wrong = [name for name in predictors if name not in get_args(Predictor)]
     if wrong:
         raise InputError(f"predictor={wrong[0]!r}: expected 'svm', 'logistic' or 'r2'")
-    if len(asked) != count:
+    if len(predictors) != count:
         raise InputError(
-            f"{plural(len(asked), 'predictor')} for {plural(count, 'factor')}: expected one for all, or each"
+            f"{plural(len(predictors), 'predictor')} for {plural(count, 'factor')}: expected one for all, or each"
         )
-    return asked
+    return predictors
 
 
 def _accuracies(
@@ -86,19 +102,15 @@ def _accuracies(
     rows: tuple[np.ndarray, np.ndarray],
     predictor: str,
 ) -> np.ndarray:
-    """The test accuracy of each code or group alone, (d,); a dead one can only say the most frequent class."""
-    learn, test = rows
-    check_trainable(y[learn], j)
-    found = np.full(len(groups), np.mean(y[test] == np.bincount(y[learn]).argmax()))
+    """Return the test accuracy of each group of codes alone, (d,); a constant one predicts the most frequent class."""
+    fit, test = rows
+    check_trainable(y[fit], j)
+    accuracy = np.full(len(groups), np.mean(y[test] == np.bincount(y[fit]).argmax()))
     for i, own in enumerate(groups):
-        if not alive(z[:, own]).any():
+        if not active_codes(z[:, own]).any():
             continue
-        model: Any = LogisticRegression() if predictor == "logistic" else _machine()
+        model: Any = LogisticRegression() if predictor == "logistic" else LinearSVC(**SVM)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found[i] = model.fit(z[learn][:, own], y[learn]).score(z[test][:, own], y[test])
-    return found
-
-
-def _machine() -> LinearSVC:
-    return LinearSVC(C=0.01, class_weight="balanced", random_state=0)
+            accuracy[i] = model.fit(z[fit][:, own], y[fit]).score(z[test][:, own], y[test])
+    return accuracy

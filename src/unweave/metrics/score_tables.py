@@ -1,4 +1,4 @@
-"""Score one or many codes with every metric."""
+"""Tables of every metric for one array of codes, or for many."""
 
 from __future__ import annotations
 
@@ -12,39 +12,68 @@ import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave import metrics as _metrics
-from unweave.metrics.contract import Metric, as_matrix, as_numbers, column_name, same_rows, variants
+from unweave.metrics.contract import Metric, as_matrix, as_numbers, column_name, validate_rows, variants
 from unweave.metrics.factors import PreparedFactors, prepared
 from unweave.metrics.uncertainty import score_table
 from unweave.utils.errors import InputError
 
 
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
-    """Every score that needs factors, one row each: value, best, and on request the chance level and an interval.
+    """Compute every metric that compares codes with factors, in all variants but the slow ones (`dci[gbt]`).
 
-    A score that cannot be had of these data is left out, with a warning that says why. Variants go by their names,
-    `sap[svm]`, `sap[r2]`; slow ones (`dci[gbt]`) are left out. The chance level is the score of the same codes,
-    shuffled; the interval holds 95 % of `bootstrap` resamples.
+    A metric that these data do not allow is left out, with a warning that says why.
+
+    Args:
+        factors: True factors, (n, k), or the result of `prepared`.
+        codes: Codes, (n, d).
+        chance: Also the score of the same codes, shuffled.
+        bootstrap: Also a 95 % interval from so many resamples; 0 for none.
+        seed: Seed of shuffles and resamples.
+
+    Returns:
+        One row per score, e.g. `sap[svm]`, with the columns value and best, and on request chance, low and high.
+
+    Example:
+        >>> import numpy as np
+        >>> factors = np.random.default_rng(0).integers(2, size=(60, 2))
+        >>> table = score_all(factors, factors)
+        >>> float(table.loc["mcc", "value"].round(3))
+        1.0
     """
     truth = prepared(factors)
-    found: dict[str, dict[str, float]] = {}
-    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
+    rows: dict[str, dict[str, float]] = {}
+    validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
     for name, scorer in _scorers().items():
-        with _told(name):
-            found |= score_table(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
-    return pd.DataFrame(found).T
+        with _warn_on_error(name):
+            rows |= score_table(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
+    return pd.DataFrame(rows).T
 
 
 def score_many(
     factors: Any, codes: Mapping[str, Any], *, metrics: Mapping[str, Metric] | None = None, n_jobs: int | None = None
 ) -> pd.DataFrame:
-    """Many codes of the same observations, one row each, one column per score; what the factors decide is done once.
+    """Score many codes of the same observations; what depends only on the factors is computed once.
 
-    `n_jobs` processes share the work, as in scikit-learn: -1 for all cores.
+    Args:
+        factors: True factors, (n, k), or the result of `prepared`.
+        codes: Arrays (n, d) by name.
+        metrics: Metrics by name. Default: as in `score_all`.
+        n_jobs: Processes, as in scikit-learn: -1 for all cores.
+
+    Returns:
+        One row per name, one column per score.
+
+    Example:
+        >>> import numpy as np
+        >>> from unweave.metrics import mig
+        >>> factors = np.random.default_rng(0).integers(3, size=(100, 2))
+        >>> score_many(factors, {"a": factors, "b": factors}, metrics={"mig": mig}).shape
+        (2, 1)
     """
     truth, scorers, every = prepared(factors), dict(metrics or _scorers()), list(codes.values())
-    expected = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
-    share = -(-len(every) // max(1, expected)) or 1
-    # One task for each process, so that each works out only once what the factors decide.
+    processes = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
+    share = -(-len(every) // max(1, processes)) or 1
+    # One task per process, so that each computes only once what depends only on the factors.
     parts = [every[start : start + share] for start in range(0, len(every), share)]
     rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(scorers, truth, part) for part in parts)
     return pd.DataFrame([row for part in rows for row in part], index=list(codes))
@@ -56,16 +85,16 @@ def _rows(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence
 
 def _row(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> dict[str, float]:
     row: dict[str, float] = {}
-    same_rows(truth.c, as_matrix(codes, "codes"), "factors")
+    validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
     for name, scorer in scorers.items():
-        with _told(name):
+        with _warn_on_error(name):
             row |= {column_name(name, part): v for part, v in as_numbers(scorer(truth, codes)).items()}
     return row
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """A score that cannot be had must not cost the others."""
+def _warn_on_error(name: str) -> Iterator[None]:
+    """Turn an InputError into a warning, so that the other metrics are computed."""
     try:
         yield
     except InputError as error:
@@ -73,7 +102,7 @@ def _told(name: str) -> Iterator[None]:
 
 
 def _scorers() -> dict[str, Metric]:
-    """Every metric that compares codes with factors, in all variants but the slow ones."""
-    found = [(name, getattr(_metrics, name)) for name in _metrics.__all__ if hasattr(getattr(_metrics, name), "facts")]
-    usable = [scorer for _, scorer in found if scorer.facts.truth == "factors"]
+    """Return every metric that compares codes with factors, in all variants but the slow ones."""
+    exports = [getattr(_metrics, name) for name in _metrics.__all__]
+    usable = [thing for thing in exports if hasattr(thing, "facts") and thing.facts.truth == "factors"]
     return {name: variant for scorer in usable for name, variant in variants(scorer, every=True).items()}

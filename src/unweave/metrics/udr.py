@@ -1,4 +1,4 @@
-"""Which of several runs to trust, without labels: good codes agree with each other, bad ones each in its own way."""
+"""Unsupervised disentanglement ranking (UDR): do the codes of several runs match one to one?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import Lasso
 
 from unweave.metrics.contract import as_matrix, metric
-from unweave.metrics.factors import alive
+from unweave.metrics.factors import active_codes
 from unweave.metrics.mcc import correlations
 from unweave.utils.errors import InputError, plural
 
@@ -18,40 +18,52 @@ from unweave.utils.errors import InputError, plural
 def udr(
     codes: Sequence[Any], *, similarity: Literal["spearman", "lasso"] = "spearman", informative: Sequence[Any] = ()
 ) -> np.ndarray:
-    """Unsupervised disentanglement ranking: how well each run's codes match those of the others one to one, (runs,).
+    """One-to-one agreement of each run's codes with those of the other runs (Duan et al., 2020, Eq. 3).
 
-    `codes` holds an (n, d) array per run, of the same observations in the same order. For a pair of runs, each code
-    scores r^2 / sum(r) of its similarities r to the other's codes, the largest one over all; the means over the codes
-    of either run count alike, as in the authors' code (Eq. 3 has all codes count alike); a run scores the median over
-    the others. `lasso` takes the weights of an L1-penalized regression (0.1, codes standardized) for similarities.
-    `informative`, a mask (d,) per run, says which codes to look at: in the paper those with a KL above 0.01; without
-    it, those that ever change.
+    For a pair of runs, each code scores max(r)^2 / sum(r) of its similarities r to the codes of the other run. The
+    means over the codes of either run count equally, as in the authors' code; in Eq. 3 all codes count equally. A run
+    scores the median over the other runs.
+
+    Args:
+        codes: One array (n, d) per run, of the same observations in the same order.
+        similarity: Absolute rank correlation, or the weights of an L1-penalized regression (0.1, standardized codes).
+        informative: One mask (d,) per run of the codes to compare: those with a KL divergence above 0.01 in the paper.
+            Default: codes that are not constant.
+
+    Returns:
+        One number from 0 to 1 per run, (runs,); 1 is best.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.random.default_rng(0).normal(size=(100, 2))
+        >>> udr([codes, codes[:, ::-1], codes @ [[1, 1], [1, -1]]]).round(1)
+        array([0.6, 0.6, 0.4])
     """
     runs = validate_runs(codes)
-    masks = [np.asarray(m, bool) for m in informative] if len(informative) else [alive(z) for z in runs]
+    masks = [np.asarray(m, bool) for m in informative] if len(informative) else [active_codes(z) for z in runs]
     if [len(m) for m in masks] != [z.shape[1] for z in runs]:
-        raise InputError("`informative` wants one mask per run, with one entry per code")
+        raise InputError("`informative`: expected one mask per run, with one entry per code")
     runs = [z[:, mask] for z, mask in zip(runs, masks, strict=True)]
     pairs = np.full((len(runs), len(runs)), np.nan)
     for i, a in enumerate(runs):
         for j, b in enumerate(runs):
             if i != j:
-                pairs[i, j] = one_to_one(_similarities(a, b, similarity)) if a.size and b.size else 0.0
+                pairs[i, j] = one_to_one_score(_similarities(a, b, similarity)) if a.size and b.size else 0.0
     return np.asarray(np.nanmedian((pairs + pairs.T) / 2, 1))
 
 
-def one_to_one(r: np.ndarray) -> float:
-    """1 where every row and every column of similarities has one entry of 1 and no other, (a, b) -> number."""
+def one_to_one_score(r: np.ndarray) -> float:
+    """Return 1 if every row and column of similarities has one entry of 1 and zeros otherwise, (a, b) -> number."""
 
-    def strength(r: np.ndarray) -> float:
-        whole = r.sum(1)
-        return float(np.mean(np.where(whole > 0, r.max(1) ** 2 / np.where(whole > 0, whole, 1), 0)))
+    def mean_over_rows(r: np.ndarray) -> float:
+        total = r.sum(1)
+        return float(np.mean(np.where(total > 0, r.max(1) ** 2 / np.where(total > 0, total, 1), 0)))
 
-    return (strength(r) + strength(r.T)) / 2
+    return (mean_over_rows(r) + mean_over_rows(r.T)) / 2
 
 
 def _similarities(a: np.ndarray, b: np.ndarray, similarity: str) -> np.ndarray:
-    """Of every code of one run with every code of another, (n, d) and (n, e) -> (d, e)."""
+    """Return the similarity of every code of one run to every code of another, (n, d) and (n, e) -> (d, e)."""
     if similarity == "spearman":
         return np.abs(correlations(a, b, "spearman"))
     if similarity != "lasso":

@@ -15,14 +15,14 @@ from unweave.utils.errors import InputError
 def score_table(
     name: str, scorer: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """A score's parts by name: value, best, and on request the chance level and a bootstrap interval."""
-    found = scorer(truth, codes)
+    """Return the parts of a score by name: value, best, and on request the chance level and a bootstrap interval."""
+    score = scorer(truth, codes)
     values, counts = (
-        as_numbers(found),
-        [part for part in as_numbers(found) if isinstance(getattr(found, part, None), int)],
+        as_numbers(score),
+        [part for part in as_numbers(score) if isinstance(getattr(score, part, None), int)],
     )
-    guessing = chance and scorer.facts.truth != "decoder"  # there, codes have no truth to be shuffled against
-    base = chance_level(scorer, truth, codes, seed=seed) if guessing else dict.fromkeys(values, np.nan)
+    has_chance = chance and scorer.facts.truth != "decoder"  # a decoder has no rows to shuffle the codes against
+    base = chance_level(scorer, truth, codes, seed=seed) if has_chance else dict.fromkeys(values, np.nan)
     bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
     rows: dict[str, dict[str, float]] = {}
     for part, value in values.items():
@@ -34,7 +34,7 @@ def score_table(
 
 
 def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
-    """What the same codes score when they are shuffled against the truth: the mean over some shuffles."""
+    """Return the score of the same codes, shuffled against the truth: the mean over `repeats` shuffles."""
     rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
     rounds = [as_numbers(scorer(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
     return {name: float(np.mean([r[name] for r in rounds])) for name in rounds[0]}
@@ -43,10 +43,10 @@ def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, se
 def interval(
     scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """A bootstrap interval: how the score varies over random halves of the rows, put around its value.
+    """Return a bootstrap interval: quantiles of the score over random halves of the rows, centered at its value.
 
-    Halves are drawn without replacement, because copies of a row would stand in training and test at once and be each
-    other's nearest neighbors. The variance over halves of a sample is that of the whole sample over samples.
+    Halves are drawn without replacement: copies of a row would be in training and test at once, and be each other's
+    nearest neighbors. The variance over halves of a sample estimates that of the whole sample over samples.
     """
     if repeats < 2:
         raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
@@ -56,15 +56,15 @@ def interval(
     rounds = [as_numbers(scorer(rows_of(truth, rows), z[rows])) for rows in picks]
     tail, bounds = (1 - level) / 2, {}
     for name in value:
-        found = np.array([r[name] for r in rounds])
-        low, high = np.quantile(found - found.mean(), [tail, 1 - tail]) + value[name]
+        values = np.array([r[name] for r in rounds])
+        low, high = np.quantile(values - values.mean(), [tail, 1 - tail]) + value[name]
         bounds[name] = float(low), float(high)
     return bounds
 
 
 def rows_of(truth: Any, rows: np.ndarray) -> Any:
-    """Some rows of whatever a metric is told: an array, a tensor, prepared factors, nothing."""
-    if truth is None or hasattr(truth, "inverse_transform"):  # a method is the same whatever rows it is shown
+    """Return some rows of the first argument of a metric: an array, a tensor, prepared factors, a method or None."""
+    if truth is None or hasattr(truth, "inverse_transform"):  # a method has no rows
         return truth
     if hasattr(truth, "take_rows"):
         return truth.take_rows(rows)
@@ -72,7 +72,11 @@ def rows_of(truth: Any, rows: np.ndarray) -> Any:
 
 
 def plus_minus(values: Any) -> str:
-    """The mean of repeated runs and half of its 95 % interval, by Student's distribution; one run alone has none."""
+    """Return the mean of repeated runs and half of its 95 % interval by Student's t; a single run has no interval.
+
+    >>> plus_minus([0.8, 0.9, 1.0])
+    '0.900 +- 0.248'
+    """
     mean, n = float(np.mean(values)), len(values)
     if n < 2:
         return f"{mean:.3f}"

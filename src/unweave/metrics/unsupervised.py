@@ -1,4 +1,4 @@
-"""How independent the codes are of each other: no labels are needed."""
+"""Dependence between codes: total correlation and pairwise mutual information, without labels."""
 
 from __future__ import annotations
 
@@ -7,31 +7,41 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.metrics.contract import as_matrix, metric
-from unweave.metrics.factors import BINS, alive, histogram, mutual_information
+from unweave.metrics.factors import BINS, active_codes, histogram, mutual_information
 from unweave.utils.errors import InputError
 
 
 class Unsupervised(NamedTuple):
-    """In nats; 0 is best."""
+    """Dependence in nats, from 0 to infinity; 0 is best."""
 
     total_correlation: float
-    """of a Gaussian with the covariance of the codes"""
+    """Of a Gaussian with the covariance of the codes."""
     mutual_information: float
-    """of two codes, by histograms, averaged over pairs"""
+    """Of two codes, by histograms, averaged over pairs."""
 
 
 @metric(paper="Locatello et al. (2019), Sec. 5.3", best=0.0, truth="nothing")
 def unsupervised(truth: Any, codes: Any, *, bins: int = BINS) -> Unsupervised:
-    """How much the codes tell of each other, whatever they mean: total correlation and pairwise information.
+    """Total correlation and mean pairwise mutual information of the codes (Locatello et al., 2019, Sec. 5.3).
 
-    Independent codes score 0, and so do codes that say nothing: read it beside a score that asks for content. `truth`
-    is not looked at and may be None. Dead codes take no part. Codes that determine each other have no finite total
-    correlation; it is then infinite.
+    Independent codes score 0, and so do codes of noise: read it beside a metric that needs factors. Constant codes are
+    left out. Codes that determine each other linearly have an infinite total correlation.
+
+    Args:
+        truth: Ignored; may be None.
+        codes: Codes, (n, d).
+        bins: Bins of equal width per code.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.random.default_rng(0).normal(size=(500, 2))
+        >>> round(unsupervised(None, codes).total_correlation, 2)
+        0.0
     """
     z = as_matrix(codes, "codes")
     if len(z) < 3:
         raise InputError(f"{len(z)} samples: a score needs at least three")
-    z = z[:, alive(z)]
+    z = z[:, active_codes(z)]
     d = z.shape[1]
     if d < 2:
         return Unsupervised(0.0, 0.0)
