@@ -235,11 +235,11 @@ def test_dci_punishes_rotation_in_both_ways_and_duplication_in_one(grid):
 
 def test_dci_weighs_codes_by_their_importance():
     """Importances [[1, 0], [1/2, 1/2]]: purities 1 and 0, weights 1/2 and 1/2."""
-    from unweave.metrics.dci import _pure
+    from unweave.metrics.dci import _mean_purity
 
-    assert _pure(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5, abs=1e-6)
-    assert _pure(np.array([[1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1, abs=1e-6), "a dead code has no weight"
-    assert _pure(np.zeros((2, 2))) == 0
+    assert _mean_purity(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5, abs=1e-6)
+    assert _mean_purity(np.array([[1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1, abs=1e-6), "a dead code has no weight"
+    assert _mean_purity(np.zeros((2, 2))) == 0
 
 
 def test_the_estimators_of_dci_agree_on_who_is_best_and_not_on_numbers(grid):

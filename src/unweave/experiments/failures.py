@@ -20,45 +20,46 @@ Errors = dict[str, Exception]
 
 
 def failure_path(out: Path, key: str) -> Path:
-    """Where it is recorded that a run failed."""
+    """Return the file with the record of a failed run."""
     return out / ".failed" / f"{key}.json"
 
 
 def record_failures(errors: Errors, runs: Iterable[Run], out: Path) -> None:
-    """Warn of what went wrong, and keep it; that data are not here, until somebody asks again."""
+    """Warn of every error and write it to a file."""
     titles = {run.key: run.title() for run in runs}
     for key, error in errors.items():
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         warnings.warn(f"{titles[key]} ({key}) failed: {text}", RuntimeWarning, stacklevel=4)
-        where = "".join(traceback.format_exception(error))
-        about: dict[str, Any] = {"key": key, "title": titles[key], "error": text, "traceback": where}
-        about |= {"missing": True} if isinstance(error, MissingData) else {}
-        about["when"] = datetime.now(UTC).isoformat(timespec="seconds")
-        write_atomic(failure_path(out, key), json.dumps(about, indent=2) + "\n")
+        lines = "".join(traceback.format_exception(error))
+        record: dict[str, Any] = {"key": key, "title": titles[key], "error": text, "traceback": lines}
+        record |= {"missing": True} if isinstance(error, MissingData) else {}  # repeated by the next `execute`
+        record["when"] = datetime.now(UTC).isoformat(timespec="seconds")
+        write_atomic(failure_path(out, key), json.dumps(record, indent=2) + "\n")
 
 
 def read_failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
-    """What is recorded of runs that failed."""
+    """Return the records of those runs that failed."""
     paths = [failure_path(out, key) for key in keys]
     return [read_json(path) for path in paths if path.is_file()]
 
 
 def no_finished_runs(out: Path, runs: Iterable[Run]) -> InputError:
-    """What to say where none of these runs is done."""
-    wrong = read_failures(out, [run.key for run in runs])
-    told = f": {wrong[0]['title']}: {wrong[0]['error']}" if wrong else ""
-    again = f". To try again, remove {out / '.failed'}" if wrong and "missing" not in wrong[0] else ""
-    return InputError(f"no run is done{told}{again}")
+    """Return the error for a study without a finished run; it names the first failure."""
+    first = next(iter(read_failures(out, [run.key for run in runs])), None)
+    if first is None:
+        return InputError("no run is done")
+    again = f". To try again, remove {out / '.failed'}" if "missing" not in first else ""
+    return InputError(f"no run is done: {first['title']}: {first['error']}{again}")
 
 
 def unresolved_failures(out: Path) -> list[dict[str, Any]]:
-    """All that failed in a folder of runs and is not done by now."""
-    found = [read_json(path) for path in sorted((out / ".failed").glob("*.json"))]
-    return [failure for failure in found if not (out / failure["key"]).is_dir()]
+    """Return the records of all runs in a folder that failed and were not finished since."""
+    records = [read_json(path) for path in sorted((out / ".failed").glob("*.json"))]
+    return [failure for failure in records if not (out / failure["key"]).is_dir()]
 
 
 def clear_failures(out: Path, keys: Iterable[str], *, missing: bool = False) -> int:
-    """So that they are tried again; how many there were. With `missing`, those alone whose data were not here."""
+    """Remove records, so that the runs are repeated, and return their number; `missing`: only of missing data."""
     paths = [path for key in keys if (path := failure_path(out, key)).is_file()]
     paths = [path for path in paths if not missing or read_json(path).get("missing")]
     for path in paths:

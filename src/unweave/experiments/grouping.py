@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed are one setting: its name, its mean, its interval."""
+"""Settings: groups of runs that differ only in their seed, and the scores that reports compare."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import Metric
 from unweave.utils.errors import kebab
 
-OWN = ("name", "source", "seed")  # what does not make another setting
+NOT_SETTINGS = ("name", "source", "seed")
 
 
 class Setting(NamedTuple):
-    """A method with its parameters, and its runs, one for each seed."""
+    """A method with its parameters, and its runs, one per seed."""
 
     method: str
     values: dict[str, Any]  # the parameters in which settings of this method differ
@@ -23,66 +23,65 @@ class Setting(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The method, and what tells the setting from others."""
-        told = ", ".join(f"{k}={shorten_number(v)}" for k, v in self.values.items())
-        return f"{self.method} ({told})" if told else self.method
+        """The method with the parameters that distinguish this setting, e.g. "beta-vae (beta=4)"."""
+        values = ", ".join(f"{k}={shorten_number(v)}" for k, v in self.values.items())
+        return f"{self.method} ({values})" if values else self.method
 
     def scores(self, column: str) -> list[float]:
-        """A score of every run that has it."""
+        """Return a score of every run that has it."""
         return [run.scores[column] for run in self.runs if column in run.scores]
 
 
 def shorten_number(value: Any) -> Any:
-    """4 for 4.0, which is how people write it."""
+    """Return 4 for 4.0; other values are returned unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
-    """The settings among runs, in the order in which they come."""
+    """Group runs by everything but the seed, in the order of their first runs."""
     groups: dict[str, list[FinishedRun]] = {}
     for run in runs:
-        told = {k: v for k, v in run.recipe["method"].items() if k != "seed"}
-        groups.setdefault(json.dumps(told, sort_keys=True), []).append(run)
-    every = [members[0].recipe["method"] for members in groups.values()]
-    apart = {name: differing([m for m in every if m["name"] == name]) for name in {m["name"] for m in every}}
-    found = []
-    for members in groups.values():
-        mine = members[0].recipe["method"]
-        found.append(Setting(mine["name"], {k: mine.get(k) for k in apart[mine["name"]]}, members))
-    return found
+        parameters = {k: v for k, v in run.recipe["method"].items() if k != "seed"}
+        groups.setdefault(json.dumps(parameters, sort_keys=True), []).append(run)
+    recipes = [members[0].recipe["method"] for members in groups.values()]
+    settings = []
+    for recipe, members in zip(recipes, groups.values(), strict=True):
+        varied = varied_parameters([other for other in recipes if other["name"] == recipe["name"]])
+        settings.append(Setting(recipe["name"], {k: recipe.get(k) for k in varied}, members))
+    return settings
 
 
-def differing(recipes: Sequence[dict[str, Any]]) -> list[str]:
-    """The parameters that are not the same in all of them."""
-    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in OWN)
+def varied_parameters(recipes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the parameters that are not the same in all recipes."""
+    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in NOT_SETTINGS)
     return [k for k in names if len({json.dumps(recipe.get(k)) for recipe in recipes}) > 1]
 
 
 def metric_of(column: str) -> Metric | None:
-    """The metric that a column of scores comes from; None where the catalog does not know it."""
+    """Return the metric of a column of scores; None if it is not in the catalog."""
     return catalog.metrics().get(kebab(column.partition(".")[0].partition("[")[0]))
 
 
 def needs_labels(column: str) -> bool:
-    """Whether a score compares codes with known factors."""
-    found = metric_of(column)
-    return found is not None and found.facts.truth == "factors"
+    """Return whether a score compares codes with true factors."""
+    metric = metric_of(column)
+    return metric is not None and metric.facts.truth == "factors"
 
 
 def best_value(column: str, values: Sequence[float]) -> float | None:
-    """The value closest to the best there is; None of a metric that the catalog does not know, and of counts."""
-    found = metric_of(column)
-    if found is None or not values or are_counts(values):
+    """Return the value closest to the best possible score; None for counts and for metrics not in the catalog."""
+    metric = metric_of(column)
+    if metric is None or not values or are_counts(values):
         return None
-    return min(values, key=lambda v: abs(v - found.facts.best))
+    return min(values, key=lambda v: abs(v - metric.facts.best))
 
 
 def are_counts(values: Sequence[float]) -> bool:
-    """Whether these are counts, codes in use say, of which neither many nor few are good."""
+    """Return whether the values are counts, e.g. of active codes, which have no best value."""
     return max(values) > 1 and all(float(v).is_integer() for v in values)
 
 
 def primary_score(columns: Sequence[str]) -> str | None:
-    """The score that a reader looks at first: MCC, else the first that needed labels, else the first."""
-    known = [c for c in columns if needs_labels(c)]
-    return "mcc" if "mcc" in columns else next(iter([*known, *columns]), None)
+    """Return the column that ranks settings: MCC, else the first that needs labels, else the first."""
+    labeled = [c for c in columns if needs_labels(c)]
+    return "mcc" if "mcc" in columns else next(iter([*labeled, *columns]), None)

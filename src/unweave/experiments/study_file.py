@@ -14,23 +14,33 @@ from unweave.experiments.run import Run
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, write_atomic
 
-NOTE = ".study.json"  # in the folder of the runs: what was asked
+NOTE = ".study.json"  # in the folder of the runs
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study file: `runs`, and if it likes `metrics`, `evaluated`, `budget`; its docstring is the question."""
+    """The content of a study file."""
 
     path: Path
     runs: tuple[Run, ...]
     question: str = ""
+    """Docstring of the file."""
     metrics: tuple[str, ...] = DEFAULT_METRICS
     evaluated: int = EVALUATION_SIZE
+    """Observations to score on."""
     budget: float | None = None
+    """Seconds after which no new pack is started."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.evaluated, int) or self.evaluated < 3:
+            text = f"{self.path}: evaluated={self.evaluated!r}"
+            raise InputError(f"{text}; expected a number of observations to score on, at least 3")
+        if self.budget is not None and not (isinstance(self.budget, int | float) and self.budget > 0):
+            raise InputError(f"{self.path}: budget={self.budget!r}; expected seconds")
 
 
 def read_study(path: str | Path) -> Study:
-    """A study file, which is executed: it is yours."""
+    """Execute a study file and return its `runs`, and if it defines them, `metrics`, `evaluated` and `budget`."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path} does not exist")
@@ -43,23 +53,19 @@ def read_study(path: str | Path) -> Study:
             f"{path} defines no `runs`: expected a list of runs, e.g. runs = unweave.sweep(data, method, ...)"
         )
     metrics = getattr(module, "metrics", DEFAULT_METRICS)
-    evaluated, budget = getattr(module, "evaluated", EVALUATION_SIZE), getattr(module, "budget", None)
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
         raise InputError(f"{path}: metrics={metrics!r}; expected a list of names")
-    if not isinstance(evaluated, int) or evaluated < 3:
-        raise InputError(f"{path}: evaluated={evaluated!r}; expected a number of observations to score on, at least 3")
-    if budget is not None and not (isinstance(budget, int | float) and budget > 0):
-        raise InputError(f"{path}: budget={budget!r}; expected seconds")
-    return Study(path, runs, (module.__doc__ or "").strip(), tuple(metrics), evaluated, budget)
+    settings = {name: getattr(module, name) for name in ("evaluated", "budget") if hasattr(module, name)}
+    return Study(path, runs, (module.__doc__ or "").strip(), tuple(metrics), **settings)
 
 
 def write_note(study: Study, out: Path) -> None:
-    """Keep with the runs what was asked, for the report."""
-    about: dict[str, Any] = {"question": study.question, "file": study.path.name, "metrics": list(study.metrics)}
-    about |= {"evaluated": study.evaluated, "keys": sorted({run.key for run in study.runs})}
-    write_atomic(out / NOTE, json.dumps(about, indent=2) + "\n")
+    """Write question, file name, metrics and keys of a study beside its runs, for the report."""
+    note: dict[str, Any] = {"question": study.question, "file": study.path.name, "metrics": list(study.metrics)}
+    note |= {"evaluated": study.evaluated, "keys": sorted({run.key for run in study.runs})}
+    write_atomic(out / NOTE, json.dumps(note, indent=2) + "\n")
 
 
 def read_note(out: Path) -> dict[str, Any]:
-    """What was asked of the runs in this folder; empty where they are no study's."""
+    """Return the note of the study in a folder; empty if there is none."""
     return read_json(out / NOTE) if (out / NOTE).is_file() else {}
