@@ -180,3 +180,8 @@ def mean_discrepancy(features: Tensor, groups: Tensor) -> Tensor:
     group_means = groups.T @ features / count.clamp(min=1)[:, None]
     present = (count > 0).to(features.dtype)
     return ((group_means - features.mean(0)).square().sum(1) * present).sum() / present.sum().clamp(min=1)
+
+
+def squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """Compute the squared differences summed over each observation, (n, ...) -> (n,)."""
+    return (x - y).square().flatten(1).sum(1)

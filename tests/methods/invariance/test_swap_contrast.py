@@ -21,9 +21,9 @@ from unweave.data.supervision import pairs
 from unweave.datasets.colored import Painted
 from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.invariance import swap_contrast
-from unweave.methods.invariance.swap_contrast import WEIGHT_DECAY, fit_classifier, squared_distance
+from unweave.methods.invariance.swap_contrast import WEIGHT_DECAY, fit_classifier
 from unweave.metrics import nuisance_probe
-from unweave.nn.functional import Normal, average_by_class, gaussian_js, kl, supervised_contrast
+from unweave.nn.functional import Normal, average_by_class, gaussian_js, kl, squared_distance, supervised_contrast
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,)}
 

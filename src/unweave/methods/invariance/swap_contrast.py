@@ -26,6 +26,7 @@ from unweave.nn.functional import (
     gaussian_js,
     kl,
     mean_kl,
+    squared_distance,
     supervised_contrast,
     weighted_sum,
 )
@@ -79,8 +80,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
     changed: int = 0
     """k, maximum number of factors that differ in a pair; 0: all."""
     divergence: Literal["kl", "js"] = "kl"
-    """Distance between the codes of a pair: KL (Eq. 3), or an upper bound on JS (Eq. 4) that replaces the mixture by a
-    Gaussian."""
+    """Distance between the codes of a pair: KL (Eq. 3), or a bound on JS (Eq. 4) with a Gaussian as mixture."""
     scheme: Literal["alternate", "joint", "ce"] = "alternate"
     """Cross-entropy trains the classifier only ('alternate'), the encoder too ('joint'), or replaces L_sup ('ce')."""
     refit_classifier: bool = True
@@ -112,8 +112,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
         self.latent_dim_ = p + n
         own_pairs = paired(data)
         if own_pairs is not None and (self.nuisances or self.changed):
-            text = "nuisances and changed are for data that draw pairs; these data are pairs"
-            raise InputError(f"{text}, and say how they differ: leave both out")
+            raise InputError("these data are pairs, and say how they differ: leave out `nuisances` and `changed`")
         columns = [] if own_pairs else nuisance_columns(data, self.label, self.nuisances)
         self.changing_factors_ = [data.factors[j].name for j in columns]
         self.max_changed_ = int(own_pairs.changed.max()) if own_pairs else self.changed or len(columns)
@@ -235,7 +234,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
         eps, zeta = (torch.cat([batch[f"{name}{i}"] for i in range(len(views))]) for name in ("eps", "zeta"))
         q = posterior(net, x)  # of both observations of the pairs, (2 n, d)
         z = q.sample(eps)
-        z_p, z_n = z.split(self.split_sizes(), 1)
+        p = self.split_sizes()[0]
+        z_p, z_n = z[:, :p], z[:, p:]
         out = net.decoder(z)
         x_rec = self.decoder_mean(out)
         alternate = self.scheme == "alternate"
@@ -244,9 +244,9 @@ class SwapContrast(LatentClassifierMixin, VAE):
             "kl": (self.generative, mean_kl(q)),
             "ce": (1 if alternate else self.prediction, self.cross_entropy(net, z.detach() if alternate else z, u)),
         }
-        class_p = average_by_class(Normal(*(v[:, : z_p.shape[1]] for v in q)), u, len(self.levels_))  # Eq. 8
+        class_p = average_by_class(Normal(*(v[:, :p] for v in q)), u, len(self.levels_))  # Eq. 8
         x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))
-        terms["zp"] = self.gamma, squared_distance(x_class, x_rec).mean()
+        terms["zp"] = self.gamma, squared_distance(x_class, x_rec).mean()  # D of Eq. 10
         if self.scheme != "ce":
             terms["sup"] = self.beta, supervised_contrast(z_p, u, self.temperature)  # Eq. 9
         if self.max_changed_:
@@ -295,8 +295,3 @@ def fit_classifier(z_p: Tensor, u: Tensor) -> dict[str, Tensor]:
 def warmup(progress: Tensor, share: float) -> Tensor:
     """Return the completed part, from 0 to 1, of a warm-up over this share of the steps."""
     return (progress / share).clamp(max=1) if share else torch.ones_like(progress)
-
-
-def squared_distance(x: Tensor, x_rec: Tensor) -> Tensor:
-    """Return D of Eqs. 6 and 10: squared differences summed over an observation, (n, ...) -> (n,)."""
-    return (x - x_rec).square().flatten(1).sum(1)

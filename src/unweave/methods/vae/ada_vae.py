@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import torch
 from torch import Generator, Tensor
@@ -15,9 +16,12 @@ from unweave.methods.vae.base import VAE, posterior
 from unweave.nn.functional import Normal, kl, mean_kl, weighted_sum
 from unweave.utils.errors import InputError
 
+Base = VAE if TYPE_CHECKING else object  # see `unweave.methods.networks`: mixins stand beside `VAE`, not above it
 
-class AdaVAE(VAE):
-    """Abstract VAE on pairs of observations that share some factors (Locatello et al., 2020, Sec. 4).
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaptiveMixin(Base):
+    """A VAE on pairs of observations that share some factors (Locatello et al., 2020, Sec. 4); mix into `VAE`.
 
     Minimizes `E[-log p(x | z)] + beta KL(q(z | x) || p(z))`, averaged over both observations. Their posteriors are
     replaced by a common one in the codes that seem to be shared.
@@ -73,7 +77,7 @@ class AdaVAE(VAE):
 
 
 @final
-class AdaGVAE(AdaVAE):
+class AdaGVAE(AdaptiveMixin, VAE):
     """Ada-GVAE (Locatello et al., 2020): shared codes of a pair get the averages of both means and variances.
 
     Example:
@@ -90,7 +94,7 @@ class AdaGVAE(AdaVAE):
 
 
 @final
-class AdaMLVAE(AdaVAE):
+class AdaMLVAE(AdaptiveMixin, VAE):
     """Ada-ML-VAE (Locatello et al., 2020): shared codes of a pair get the product of both Gaussians.
 
     Example:
