@@ -115,7 +115,8 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
     @final
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class, (n,)."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        probabilities = self.predict_proba(X)  # first, since it refuses what is not fitted
+        return self.classes_[probabilities.argmax(1)]
 
     @final
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
