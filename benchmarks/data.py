@@ -20,6 +20,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from unweave.data.core import FactorData
 from unweave.datasets import DSprites, Shapes3D
+from unweave.datasets.dsprites import Sprites
+from unweave.datasets.shapes3d import Room
 
 BATCH = 64
 STORED = 40_000  # images in the peer's file: enough that the file is not the point
@@ -84,10 +86,12 @@ def main() -> None:
     torch.set_num_threads(2)
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sprites = DSprites(source="rendered").load()
+    assert isinstance(sprites, Sprites)
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"dsprites: all {len(sprites):,} images rendered in {seconds:.1f} s, {sprites.bits.nbytes / 1e6:.0f} MB kept")
     print(f"  (process: {before / 1e3:.0f} MB before, {after / 1e3:.0f} MB at most)")
     room = Shapes3D(source="rendered").load()
+    assert isinstance(room, Room)
     print(f"shapes3d: {len(room):,} images from {room.basis.nbytes / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory() as folder:
         results = {name: compare(name, d, Path(folder)) for name, d in (("dsprites", sprites), ("shapes3d", room))}

@@ -43,7 +43,7 @@ from torch.nn.utils import parameters_to_vector
 
 from unweave import methods
 from unweave.cli.terminal import print_table, print_text
-from unweave.data.containers import Table
+from unweave.data.containers import Mixing, Table
 from unweave.data.core import Factor, FactorData
 from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
 from unweave.methods.spectral.hessian import hessian_operator
@@ -383,6 +383,7 @@ def spectral(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
     """
     for n in (500, *options.points):  # the first one wakes up libraries
         x = FlatSheet(dimensions=2, points=n).load()
+        assert isinstance(x, Mixing) and x.sources is not None
         points = x.render(x.sources).double()
         for device in dict.fromkeys(("cpu", options.device)):
             rounds = [taken(points, x.sources, device) for _ in range(1 if n > 50_000 else 3)]

@@ -6,6 +6,7 @@ Run alone: python benchmarks/metrics.py
 """
 
 import time
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier
@@ -43,18 +44,18 @@ def _many(c: np.ndarray, z: np.ndarray) -> None:
     """Fifty codes of the same data: one call that prepares the factors once, against fifty calls on arrays."""
     rng = np.random.default_rng(1)
     codes = {str(i): z + 0.1 * rng.normal(size=z.shape) for i in range(MANY)}
-    suite = {f.__name__: f for f in (mig, irs, factor_vae_score, modularity, mcc)}
+    suite: dict[str, Any] = {f.__name__: f for f in (mig, irs, factor_vae_score, modularity, mcc)}
     for name, scorers in (("without DCI and SAP", suite), ("the suite", suite | {"sap": sap, "dci": dci})):
         start = time.perf_counter()
         score_many(c, codes, metrics=scorers, n_jobs=1 if scorers is suite else 2)  # processes take seconds to start
         together = time.perf_counter() - start
         start = time.perf_counter()
-        alone = list(codes.values())[: MANY // 10]
-        for code in alone:
+        sample = list(codes.values())[: MANY // 10]
+        for code in sample:
             for scorer in scorers.values():
                 scorer(c, code)
-        apart = (time.perf_counter() - start) * MANY / len(alone)
-        print(f"{MANY} codes, {name}: {together:.1f} s in one call, {apart:.1f} s one by one (every tenth timed)")
+        one_by_one = (time.perf_counter() - start) * MANY / len(sample)
+        print(f"{MANY} codes, {name}: {together:.1f} s in one call, {one_by_one:.1f} s one by one (every tenth timed)")
 
 
 if __name__ == "__main__":

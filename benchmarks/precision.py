@@ -1,28 +1,31 @@
-"""Whether the precision of products changes what is found: the same seeds in float32, tf32 and bf16, side by side.
+"""Does the precision of matrix products change results? The same seeds in float32, TF32 and bf16.
 
 python benchmarks/precision.py                     # beta-VAE on dSprites, for a GPU
 python benchmarks/precision.py --device cpu --steps 100 --seeds 2   # only shows that it runs
 
-MIG of 10,000 images, and the reconstruction loss of the last tenth of the steps. Below, the difference of each
-precision to float32, seed by seed: its mean with a 95 % interval. Runs are kept under OUT.
+MIG on 10,000 images, and the reconstruction loss over the last tenth of the steps. The rows below have the difference
+of each precision from float32 over seeds: mean and 95 % interval. Runs are stored under OUT.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
-from unweave.cli.terminal import print_table, progress
+from unweave.cli.progress import show_progress
+from unweave.cli.terminal import print_table
 from unweave.datasets import DSprites
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
 from unweave.metrics.uncertainty import plus_minus
 
-FIRST = "single"
-PRECISIONS = (FIRST, "tf32", "bf16")
+Precision = Literal["single", "tf32", "bf16"]
+REFERENCE: Precision = "single"
+PRECISIONS: tuple[Precision, ...] = (REFERENCE, "tf32", "bf16")
 SCORES = {"mig": "MIG", "rec": "reconstruction"}
 
 
@@ -31,43 +34,43 @@ class Options:
     """The same seeds in every precision."""
 
     steps: int = 30_000
-    """gradient steps"""
+    """Gradient steps."""
     seeds: int = 5
-    """of every precision"""
+    """Seeds of every precision."""
     beta: float = 4.0
-    """of the beta-VAE"""
+    """Weight of the KL term."""
     device: str = "cuda"
-    """where"""
-    precisions: tuple[str, ...] = PRECISIONS
-    """which of them"""
+    """Device to train on."""
+    precisions: tuple[Precision, ...] = PRECISIONS
+    """Precisions to compare."""
     out: Path = Path("runs/precision")
-    """where the runs go"""
+    """Folder of the runs."""
     table: Path = Path("benchmarks/results/precision.csv")
-    """where the numbers go"""
+    """Path of the table."""
 
 
 def score(folder: Path) -> float:
-    """The reconstruction loss at the end."""
+    """Return the reconstruction loss over the last tenth of the steps."""
     history = pd.read_parquet(folder / "history.parquet")
     return float(history["rec"].tail(max(1, len(history) // 10)).mean())
 
 
 def lines_of(rows: pd.DataFrame) -> list[list[str]]:
-    """Every precision's means, and their differences to the first one, seed by seed."""
+    """Return means of every precision, and differences from the reference over seeds."""
     lines = []
     wide = rows.pivot(index="seed", columns="precision")
     for precision in rows["precision"].unique():
         cells = [plus_minus(wide[s][precision].dropna()) for s in SCORES]
         lines.append([precision, f"{len(wide[next(iter(SCORES))][precision].dropna())}", *cells])
     for precision in rows["precision"].unique():
-        if precision != FIRST and FIRST in set(rows["precision"]):
-            cells = [plus_minus((wide[s][precision] - wide[s][FIRST]).dropna()) for s in SCORES]
-            lines.append([f"{precision} - {FIRST}", "", *cells])
+        if precision != REFERENCE and REFERENCE in set(rows["precision"]):
+            cells = [plus_minus((wide[s][precision] - wide[s][REFERENCE]).dropna()) for s in SCORES]
+            lines.append([f"{precision} - {REFERENCE}", "", *cells])
     return lines
 
 
 def main(options: Options) -> None:
-    """Train what is missing, print both."""
+    """Train what is missing, and print the table."""
     runs = {
         Run(
             DSprites(),
@@ -76,15 +79,15 @@ def main(options: Options) -> None:
         for precision in options.precisions
         for seed in range(options.seeds)
     }
-    with progress() as notify:
-        found = execute(runs, options.out, metrics=["mig"], notify=notify)
+    with show_progress() as line:
+        scores = execute(runs, options.out, metrics=["mig"], notify=line.message, callback=line.training)
     named = {run.key: precision for run, precision in runs.items()}
     rows = pd.DataFrame(
         {
-            "precision": found["key"].map(named),
-            "seed": found["seed"],
-            "mig": found["mig"],
-            "rec": [score(options.out / key) for key in found["key"]],
+            "precision": scores["key"].map(named),
+            "seed": scores["seed"],
+            "mig": scores["mig"],
+            "rec": [score(options.out / key) for key in scores["key"]],
         }
     )
     options.table.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.manifold import LocallyLinearEmbedding
 
+from unweave.data.containers import Mixing
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
@@ -38,6 +39,7 @@ def by_hand(x: np.ndarray, d: int, k: int) -> np.ndarray:
 def squares(points: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Images of a moving square as bytes, blurred by two pixels, (n, 64, 64), and its position."""
     data = SquaresXY(points=points, seed=seed, blur=2.0).load()
+    assert isinstance(data, Mixing) and data.sources is not None
     x = np.empty((points, *data.shape[-2:]), np.uint8)
     for start in range(0, points, 10_000):
         part = data.render(data.sources[start : start + 10_000])
@@ -48,6 +50,7 @@ def squares(points: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def sheet(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """A flat manifold in 50 dimensions, and its coordinates."""
     data = FlatSheet(dimensions=d, points=n).load()
+    assert isinstance(data, Mixing) and data.sources is not None
     return data.render(data.sources).numpy(), data.sources.numpy()
 
 

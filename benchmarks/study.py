@@ -1,16 +1,18 @@
-"""Which regularizer takes dSprites apart, and at which strength?
+"""Which regularizer disentangles dSprites, and at which strength?
 
 beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones; five seeds each, 30,000 steps.
 
-unweave study run benchmarks/study.py --out runs/dsprites  # start it twice or thrice: they share the work
+unweave study run benchmarks/study.py --out runs/dsprites  # several processes share the work
 unweave report runs/dsprites --out docs/dsprites.html
 """
+
+from typing import Any
 
 import unweave
 from unweave.datasets import DSprites
 from unweave.methods import BetaTCVAE, BetaVAE, FactorVAE
 
-shared = {"steps": 30_000, "precision": "bf16"}
+shared: Any = {"steps": 30_000, "precision": "bf16"}
 seeds = range(5)
 runs = [
     *unweave.sweep(DSprites(), BetaVAE(**shared), beta=[1, 2, 4, 6, 8, 16], seed=seeds),

@@ -1,10 +1,10 @@
-"""How sure are the leads in the tables of the last two papers, given what was chosen by looking at them?
+"""How significant are the leads in the tables of the last two papers?
 
 python benchmarks/trainings.py
 
-From the stored results alone: Welch's test (one-sided) of each lead, as it is and times the number of settings it was
-picked from; of the seeds that had no part in the choice; with an earlier training of the same seeds, one mean a seed;
-and how far two trainings of one seed are apart.
+From the stored results: Welch's one-sided test of each lead, also corrected for the number of settings it was chosen
+from; on the seeds that had no part in the choice; with an earlier training of the same seeds, one mean per seed; and
+the difference between two trainings of a seed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ OURS, RIDGE = "swap and contrast", "intervention, ridge"
 SCHEMES = (OURS, f"{OURS}, joint", f"{OURS}, cross-entropy", f"{OURS}, as printed")
 
 
-def lead(a: pd.Series, b: pd.Series, tried: int = 1) -> str:
-    """Means, lead and how likely it is by chance; `tried`: of so many settings this one was picked after the fact."""
+def lead(a: pd.Series, b: pd.Series, candidates: int = 1) -> str:
+    """Return means, lead and p-value; `candidates`: number of settings that this one was chosen from."""
     p = float(ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
-    more = f", times {tried} settings {min(1.0, tried * p):.3f}" if tried > 1 else ""
+    more = f", times {candidates} settings {min(1.0, candidates * p):.3f}" if candidates > 1 else ""
     return f"{a.mean():.3f} ({len(a)}) to {b.mean():.3f} ({len(b)}): {a.mean() - b.mean():+.3f}, p {p:.3f}{more}"
 
 
 def table(name: str, column: str, only: dict[str, object], file: str = "scores.csv") -> pd.DataFrame:
-    """One column of a stored table, of some rows: seeds down, methods across."""
+    """Return one column of a stored table for some rows: seeds down, methods across."""
     rows = pd.read_csv(RESULTS / name / file)
     for key, value in only.items():
         rows = rows[rows[key].isna() if value is None else rows[key] == value]
@@ -35,7 +35,7 @@ def table(name: str, column: str, only: dict[str, object], file: str = "scores.c
 
 
 def digits(angle: float | None, name: str) -> None:
-    """Swap and contrast against the plain network in the worst group."""
+    """Compare swap and contrast with the CNN in the worst group."""
     new, old = (
         table(f"swap_contrast/results/{name}", "worst", {"angle": angle}, f) for f in ("scores.csv", "scores-first.csv")
     )
@@ -44,21 +44,20 @@ def digits(angle: float | None, name: str) -> None:
         if scheme in new:
             print(f"  {scheme}: {lead(new[scheme].dropna(), new['CNN'].dropna(), len(SCHEMES))}")
     both = pd.concat([new, old]).groupby("seed").mean()
-    print(f"  {OURS}, both trainings, one mean a seed: {lead(both[OURS].dropna(), both['CNN'].dropna())}")
-    apart = (new - old).abs().stack()
+    print(f"  {OURS}, both trainings, one mean per seed: {lead(both[OURS].dropna(), both['CNN'].dropna())}")
+    differences = (new - old).abs().stack()
     spread = new.std().mean()
-    print(
-        f"  one seed trained twice: {apart.mean():.3f} apart, {apart.max():.3f} at most; seeds: deviation {spread:.3f}"
-    )
+    text = f"  one seed trained twice: mean difference {differences.mean():.3f}, largest {differences.max():.3f}"
+    print(f"{text}; standard deviation over seeds {spread:.3f}")
 
 
 def correlated(column: str) -> None:
-    """The model by ridge against FactorVAE; it was chosen on seeds 0 to 2, in an earlier training."""
-    found = table("intervention/results/cmnist", column, {"part": "correlated"})
+    """Compare ridge with FactorVAE; ridge was chosen on seeds 0 to 2, in an earlier training."""
+    scores = table("intervention/results/cmnist", column, {"part": "correlated"})
     print(f"\nCMNIST, correlated factors, {column.upper()}")
     for name in ("FactorVAE, gamma = 10", "FactorVAE, gamma = 40"):
-        for told, some in (("nine seeds", found), ("seeds 3 to 8, no part in the choice", found.loc[3:])):
-            print(f"  {RIDGE} to {name}, {told}: {lead(some[RIDGE], some[name])}")
+        for seeds, rows in (("nine seeds", scores), ("seeds 3 to 8, no part in the choice", scores.loc[3:])):
+            print(f"  {RIDGE} to {name}, {seeds}: {lead(rows[RIDGE], rows[name])}")
 
 
 if __name__ == "__main__":

@@ -183,13 +183,13 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     return read_run(folder)
 
 
-def fit_or_load(method: M, data: FactorData, folder: Path) -> M:
+def fit_or_load(method: M, data: FactorData, folder: Path, callback: Callback | None = None) -> M:
     """Return the method fitted to data and saved in a folder; one with the same settings there is loaded instead."""
     if (folder / "config.json").is_file():
         saved = type(method).load(folder)
         if repr(saved.get_params()) == repr(method.get_params()):
             return saved
         shutil.rmtree(folder)
-    method.fit(data)
+    method.fit(data, callback=callback)
     method.save(folder)
     return method

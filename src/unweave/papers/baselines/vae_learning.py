@@ -85,7 +85,9 @@ def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[str, P
     runs = [(name, seed, Run(DATA, m)) for seed in range(options.seeds) for name, m in methods(options, seed).items()]
     folder = folders(options).runs
     metrics = [column.partition(".")[0] for column in COLUMNS]
-    scores = execute([run for _, _, run in runs], folder, metrics=metrics, notify=output.progress).set_index("key")
+    scores = execute(
+        [run for _, _, run in runs], folder, metrics=metrics, notify=output.progress, callback=output.training
+    ).set_index("key")
     rows: list[dict[str, Any]] = []
     first: dict[str, Path] = {}
     for name, seed, run in runs:

@@ -109,7 +109,9 @@ def run_setting(setting: Setting, options: Options, output: Output) -> pd.DataFr
         for d in range(options.datasets)
         for s in range(options.seeds)
     ]
-    scores = execute([run for _, _, run in runs], runs_folder, metrics=["mcc"], notify=output.progress)
+    scores = execute(
+        [run for _, _, run in runs], runs_folder, metrics=["mcc"], notify=output.progress, callback=output.training
+    )
     by_key = scores.set_index("key")
     observed = [observed_mcc(GaussianMixture(seed=d, **setting.data)) for d in range(options.datasets)]
     rows = []

@@ -157,7 +157,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     place = folders(options)
     place.create()
     start = time.perf_counter()
-    model = fit_or_load(make_method(options, len(train)), train, place.results / "model")
+    model = fit_or_load(make_method(options, len(train)), train, place.results / "model", output.training)
     seconds = time.perf_counter() - start
     x, c = test.collect(10_000, torch.Generator().manual_seed(0))
     images, labels = x.float().numpy(), c[:, 0].long().numpy()

@@ -69,7 +69,7 @@ def make_network(name: str, d: int, pixels: int, steps: int) -> Method:
 def score_run(run: Run, name: str, folder: Path, first: FirstRuns, output: Output) -> dict[str, Any]:
     """Run a method and return its scores; one that fails, on a disconnected graph say, returns the reason instead."""
     try:
-        execute([run], folder, notify=output.progress)
+        execute([run], folder, notify=output.progress, callback=output.training)
         done = read_run(folder / run.key)
         if name.endswith(f"-{WIDE}"):
             done = apply_ica(done, run.data)

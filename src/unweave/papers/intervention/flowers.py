@@ -132,7 +132,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     lines = []
     for name, untrained in methods(options).items():
         output.progress(f"{name}: {untrained.steps:,} steps")
-        method = fit_or_load(untrained, data, place.results / f"model-{name.lower()}")
+        method = fit_or_load(untrained, data, place.results / f"model-{name.lower()}", output.training)
         z = method.transform(x)
         near = [
             nearest_neighbors(z[:, own], np.arange(len(x))) for own in method.feature_groups()

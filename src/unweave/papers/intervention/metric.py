@@ -175,7 +175,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     place = folders(options)
     place.create()
     runs = list_runs(options)
-    execute(runs, place.runs, metrics=[], notify=output.progress)
+    execute(runs, place.runs, metrics=[], notify=output.progress, callback=output.training)
     done = [run for run in runs if (place.runs / run.key).is_dir()]
     if not done:  # warnings have named the runs that failed
         raise no_finished_runs(place.runs, runs)

@@ -192,7 +192,7 @@ def run_all(options: Options, output: Output) -> tuple[pd.DataFrame, dict[tuple[
         for seed in range(options.seeds)
         for name, method in methods(options, seed).items()
     }
-    execute(runs.values(), place.runs, metrics=[], notify=output.progress)
+    execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
     done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
     if not done:  # warnings have named the runs that failed
         raise no_finished_runs(place.runs, runs.values())

@@ -65,7 +65,7 @@ def run_trial(name: str, seed: int, options: Options, output: Output) -> dict[st
     place, data = folders(options), GaussianMixture(points=options.points, seed=seed)
     shared: Any = {"steps": options.steps, "batch_size": options.batch_size, "latent_dim": "all", "seed": seed}
     run = Run(data, SelfSupervisedGIN(**SETTINGS[name], **shared))
-    execute([run], place.runs, metrics=["mcc"], notify=output.progress)
+    execute([run], place.runs, metrics=["mcc"], notify=output.progress, callback=output.training)
     done = read_run(place.runs / run.key)
     names = [factor.name for factor in done.factors]
     sources = done.truth[:, [names.index("z1"), names.index("z2")]]

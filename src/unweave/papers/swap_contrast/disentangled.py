@@ -182,7 +182,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     place.create()
     data = make_data(options)
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
-    scores = execute(runs, place.runs, metrics=METRICS, notify=output.progress)
+    scores = execute(runs, place.runs, metrics=METRICS, notify=output.progress, callback=output.training)
     if scores.empty:
         raise no_finished_runs(place.runs, runs)
     rows = pd.DataFrame(scores[["key", "seed", *COLUMNS]])

@@ -68,7 +68,7 @@ def fit_method(data: Unseen, options: Options, output: Output) -> SwapContrast:
     widths = (16, 32, 32) if options.scale == "small" else (32, 64, 128)
     output.progress(f"{data.title()}: {steps:,} steps")
     method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
-    return fit_or_load(method, data.load(), folders(options).results / f"model-{data.of}")
+    return fit_or_load(method, data.load(), folders(options).results / f"model-{data.of}", output.training)
 
 
 def draw_figure_5(method: SwapContrast, data: FactorData, options: Options) -> Figure:

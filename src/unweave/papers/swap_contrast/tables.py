@@ -232,7 +232,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     seeds = range(first, first + options.seeds)
     data = make_data(options)
     runs = [(name, seed, Run(data, method)) for seed in seeds for name, method in methods(options, seed).items()]
-    execute([run for *_, run in runs], place.runs, metrics=[], notify=output.progress)
+    execute([run for *_, run in runs], place.runs, metrics=[], notify=output.progress, callback=output.training)
     done = [(name, seed, place.runs / run.key) for name, seed, run in runs if (place.runs / run.key).is_dir()]
     if not done:  # warnings have named the runs that failed
         raise no_finished_runs(place.runs, [run for *_, run in runs])
