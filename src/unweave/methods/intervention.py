@@ -35,7 +35,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     Example:
         >>> import numpy as np
         >>> x = np.random.default_rng(0).normal(size=(50, 4))
-        >>> InterventionAutoencoder(features=2, steps=2, layers=(8,)).fit_transform(x).shape
+        >>> InterventionAutoencoder(features=2, steps=2, layers=(8,), diff_mode="ridge").fit_transform(x).shape
         (50, 2)
     """
 
