@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unweave import catalog
 from unweave.data.arrays import as_data
 from unweave.data.core import FactorData
+from unweave.datasets import FlatSheet, SwissRoll
 from unweave.methods.neural import Lane, Neural
 from unweave.training.callbacks import Callback, Progress
 from unweave.training.loop import train
@@ -105,3 +106,46 @@ def write_table(path: str = "my.csv", n: int = 80) -> str:
     table = pd.DataFrame(x, columns=["weight", "height", "age"]).assign(left=z[:, 0], right=z[:, 1])
     table.to_csv(path, index=False)
     return path
+
+
+# Manifolds -----------------------------------------------------------------------------------------------------------
+
+
+def swiss_roll(n: int, seed: int = 0, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return a roll in three dimensions, (n, 3), and its two uniform coordinates, length and height, (n, 2)."""
+    data: Any = SwissRoll(points=n, seed=seed).load()
+    x = data.render(data.sources).numpy()
+    return x + noise * np.random.default_rng(7).normal(size=x.shape), data.sources.numpy().astype(float)
+
+
+def flat_sheet(n: int, d: int, seed: int = 0, width: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Return a manifold that is flat but no plane, each factor along a helix of its own, and its factors (n, d)."""
+    data: Any = FlatSheet(dimensions=d, points=n, seed=seed, width=max(width, 3 * d)).load()
+    return data.render(data.sources).numpy(), data.sources.numpy().astype(float)
+
+
+# Flows ---------------------------------------------------------------------------------------------------------------
+
+FLOW_SETTINGS: dict[str, Any] = {"blocks": 2, "width": 8, "steps": 20, "batch_size": 60, "device": "cpu"}
+
+
+def blobs(n: int = 90, classes: int = 3, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return normal observations (n, d) whose means and deviations depend on their class (n,)."""
+    rng = np.random.default_rng(seed)
+    u = np.arange(n) % classes
+    x = rng.standard_normal((n, d)) * (1 + u[:, None] * [1, 0.5, 0, 0][:d]) + u[:, None] * [1, -1, 0, 0][:d]
+    return x.astype(np.float32), u
+
+
+def flow_batch(method: Any, data: FactorData, n: int) -> tuple[Any, dict[str, Tensor]]:
+    """Return a network of the method with random weights, and a batch of n observations as in training."""
+    method.validate_settings(data)
+    method.prepare(data)
+    torch.manual_seed(0)
+    net = method.build(data.shape)
+    for p in net.parameters():
+        nn.init.normal_(p, std=0.3)
+    rng = torch.Generator().manual_seed(0)
+    plan = method.plan(data, n, rng)
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras | method.sample_noise(n, rng)
+    return net, batch

@@ -1,0 +1,112 @@
+"""What flows share: networks, preparation, settings that cannot work, refits."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+from tests.helpers import FLOW_SETTINGS, blobs
+from unweave.data.arrays import as_data
+from unweave.methods import GIN
+from unweave.training.adam import Adam
+from unweave.utils.errors import InputError
+
+
+def test_the_default_learning_rate_is_the_papers_and_decays_after_five_eighths():
+    x, u = blobs()
+    vectors, images = GIN(**FLOW_SETTINGS), GIN(conv_widths=(4,), conv_blocks=1)
+    vectors.validate_settings(as_data(x, u))
+    images.validate_settings(as_data(np.zeros((4, 8, 8), np.float32), np.arange(4) % 2))
+    assert float(vectors.optimizers()[""].lr) == pytest.approx(1e-2) and float(
+        images.optimizers()[""].lr
+    ) == pytest.approx(3e-4)
+    rate = Adam(torch.tensor(0.5), decay_after=5 / 8)
+    assert [float(rate.at_progress(torch.tensor(t)).lr) for t in (0.0, 0.62, 0.63)] == pytest.approx([0.5, 0.5, 0.05])
+
+
+def test_convolutional_flows_are_inverted(digits):
+    method, images, _ = digits
+    everything = GIN(**method.get_params() | {"latent_dim": "all"}).fit(images[:300], np.arange(300) % 3)
+    np.testing.assert_allclose(everything.inverse_transform(everything.transform(images[:5])), images[:5], atol=1e-4)
+    assert method.sample(7, 3).shape == (3, 8, 8) and method.transfer(images[:2], 1).shape == (2, 8, 8)
+    assert any("features are constant" in text for text in method.diagnosis_)
+
+
+def test_odd_numbers_of_features_work():
+    x, u = blobs(100, d=3)
+    method = GIN(**FLOW_SETTINGS, latent_dim="all").fit(x, u)
+    np.testing.assert_allclose(method.inverse_transform(method.transform(x)), x, atol=1e-4)
+
+
+def labels_with(name):
+    return np.array(["a", "b"] * 30 + [name])
+
+
+@pytest.mark.parametrize(
+    ("settings", "x", "y", "words"),
+    [
+        ({}, blobs(61)[0], labels_with("lonely"), "class 'lonely' has fewer than two observations"),
+        ({}, blobs(60)[0], ["same"] * 60, "one class only"),
+        ({}, blobs(60)[0][:, :1], np.arange(60) % 2, r"1 feature\(s\) only"),
+        ({}, blobs(60)[0], None, "requires y"),
+        (
+            {"noise": 0.0},
+            np.c_[blobs(60)[0], np.ones(60)],
+            np.arange(60) % 2,
+            "1 of 5 features are constant.*noise=0.01",
+        ),
+        ({"latent_dim": 9}, blobs(60)[0], np.arange(60) % 2, "latent_dim=9: observations of 4 numbers"),
+        ({"restarts": 0}, blobs(60)[0], np.arange(60) % 2, "restarts=0"),
+        ({"network": "conv"}, blobs(60)[0], np.arange(60) % 2, "needs images"),
+        ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
+        ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
+        ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
+        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardize"),
+        ({"conv_widths": (0,)}, np.random.default_rng(0).random((20, 8, 8)), np.arange(20) % 2, "conv_widths"),
+    ],
+)
+def test_bad_input_is_an_error_with_a_reason(settings, x, y, words):
+    with pytest.raises(InputError, match=words):
+        GIN(**FLOW_SETTINGS | settings).fit(x, y)
+
+
+def test_a_refit_resets_and_a_failed_fit_leaves_nothing():
+    x, u = blobs(200)
+    method = GIN(**FLOW_SETTINGS, restarts=2).fit(x, u)
+    assert any("best of 2 starts" in text for text in method.diagnosis_)
+    method.fit(x, 0.9 * np.eye(3)[u] + 0.1 / 3)
+    assert not hasattr(method, "levels_")
+    with pytest.raises(InputError, match="not finite"):
+        GIN(**FLOW_SETTINGS, lr=1e9).fit(x, u)
+    broken = GIN(**FLOW_SETTINGS, lr=1e9)
+    with pytest.raises(InputError):
+        broken.fit(x, u)
+    with pytest.raises(NotFittedError):
+        broken.transform(x)
+
+
+def test_standardized_features_are_learned_at_their_own_scale():
+    x, u = blobs(300)
+    scale = np.array([1e-3, 1, 1e3, 10], np.float32)
+    plain, scaled = GIN(**FLOW_SETTINGS, latent_dim="all"), GIN(**FLOW_SETTINGS, latent_dim="all", standardize=True)
+    assert any("drowns them" in text for text in plain.outlook(x * 1e-3, u))
+    assert not any("drowns them" in text for text in scaled.outlook(x * 1e-3, u))
+    scaled.fit(x * scale, u)
+    np.testing.assert_allclose(scaled.inverse_transform(scaled.transform(x * scale)) / scale, x, atol=1e-3)
+    unit = (x / x.std(0)).astype(np.float32)
+    same = GIN(**FLOW_SETTINGS, latent_dim="all").fit(unit, u)
+    volume = np.log(x.std(0) * scale).sum()
+    np.testing.assert_allclose(scaled.log_prob(x * scale, u), same.log_prob(unit, u) - volume, rtol=1e-2, atol=0.1)
+
+
+def test_constant_features_get_noise_and_are_reported():
+    x, u = blobs(200)
+    method = GIN(**FLOW_SETTINGS).fit(np.c_[x, np.ones(200)], u)
+    assert any("1 of 5 features are constant" in text for text in method.diagnosis_)
+
+
+def test_the_outlook_reports_classes_constant_features_and_volumes():
+    x, u = blobs(100)
+    text = " ".join(GIN(**FLOW_SETTINGS).outlook(np.c_[x, np.ones(100)], u))
+    assert "3 classes guarantee 1 informative variable" in text and "1 of 5 features are constant" in text
+    assert "deviations do not tell" in " ".join(GIN(**FLOW_SETTINGS, volume="free").outlook(x, u))

@@ -1,0 +1,83 @@
+"""Self-supervised GIN: the loss by hand, augmented copies, recovered sources."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from tests.helpers import FLOW_SETTINGS, blobs, flow_batch
+from unweave.data.arrays import as_data
+from unweave.datasets import GaussianMixture
+from unweave.methods import SelfSupervisedGIN
+from unweave.methods.flows.self_supervised_gin import count_variations
+from unweave.metrics import mcc
+from unweave.utils.errors import InputError
+
+
+def test_the_loss_is_equation_7_over_the_copies_of_each_point():
+    data = GaussianMixture(points=200, noise_dims=2).load()
+    method = SelfSupervisedGIN(**FLOW_SETTINGS, augment=("z1",), copies=5)
+    net, batch = flow_batch(method, data, 20)
+    y = net.flow(batch["x"] + 0.01 * batch["eps"])[0].detach().numpy().astype(np.float64).reshape(20, 5, 4)
+    nats = -stats.norm(y.mean(1, keepdims=True), y.std(1, keepdims=True)).logpdf(y).sum(2)
+    assert float(method.loss(net, batch)["nats"]) == pytest.approx(nats.mean(), rel=1e-4)
+
+
+def test_copies_of_images_are_transformed_except_the_first():
+    x = np.random.default_rng(0).random((30, 1, 8, 8)).astype(np.float32)
+    method = SelfSupervisedGIN(conv_blocks=1, conv_widths=(4,), width=8, copies=4, augment=("translation",))
+    _, batch = flow_batch(method, as_data(x), 3)
+    moved = method.augment_copies(batch).reshape(3, 4, 64)
+    plain = batch["x"].reshape(3, 4, 64)
+    torch.testing.assert_close(moved[:, 0], plain[:, 0], atol=1e-6, rtol=0)
+    assert float((moved[:, 1:] - plain[:, 1:]).abs().amax((0, 2)).min()) > 0.1
+
+
+def test_both_sources_are_recovered_without_labels():
+    data = GaussianMixture(points=2_000, noise_dims=3, seed=1).load()
+    method = SelfSupervisedGIN(steps=150, batch_size=100, augment=("z1", "z2")).fit(data)
+    x, c = data.collect(2_000, torch.Generator().manual_seed(0))
+    assert method.latent_dim_ == method.n_informative_ == 2
+    assert mcc(c[:, 1:3].numpy(), method.transform(x)) > 0.95
+    text = " ".join(method.diagnosis_)
+    assert "all there are" in text
+    before = " ".join(method.outlook(data))
+    assert re.search("copies of an observation differ in [2-4] directions", before)
+
+
+def test_uniform_moves_vary_only_the_means_of_the_sets():
+    data = GaussianMixture(points=2_000, noise_dims=2, blocks=0).load()  # not mixed: all sets have the same deviations
+    method = SelfSupervisedGIN(**FLOW_SETTINGS | {"steps": 1}, augment=("z1", "z2")).fit(data)
+    assert any("vary in 2 of 4 independent ways: fewer" in text for text in method.diagnosis_)
+
+
+def test_variations_between_sets_are_counted_and_chance_is_not():
+    rng = torch.Generator().manual_seed(0)
+    noise, center, scale = (torch.randn(1_000, c, 2, generator=rng) for c in (10, 1, 1))
+    assert count_variations(noise) == 0
+    assert count_variations(noise + center) == 2
+    assert count_variations(noise + center[:, :, :1]) == 1  # both means move together
+    assert count_variations(center + noise * (0.7 * scale).exp()) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"copies": 1}, "copies=1"),
+        ({"augment": ("rotation",)}, "rotation move images"),
+        ({"augment": ("z9",)}, "no factor named 'z9'.*rotation.*z1"),
+        ({"augment": ("z1", "rotation")}, "move images|not both"),
+        ({"noise": 0.0}, "all copies of an observation would be the same"),
+    ],
+)
+def test_augmentations_that_cannot_work_are_an_error(settings, words):
+    with pytest.raises(InputError, match=words):
+        SelfSupervisedGIN(**FLOW_SETTINGS | settings).fit(GaussianMixture(points=100, noise_dims=2).load())
+
+
+def test_augmenting_rows_of_a_table_along_factors_is_an_error():
+    x, u = blobs()
+    with pytest.raises(InputError, match="rendered at any real value"):
+        SelfSupervisedGIN(**FLOW_SETTINGS, augment=("y",)).fit(as_data(x, u))

@@ -1,0 +1,81 @@
+"""Automatic choice of dimension and neighborhood size, and disconnected graphs."""
+
+import numpy as np
+import pytest
+
+from tests.helpers import flat_sheet, swiss_roll
+from unweave import InputError
+from unweave.datasets import SquaresXY
+from unweave.methods import HessianICA
+from unweave.metrics import mcc
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_all_settings_of_a_swiss_roll_are_chosen_well(noise):
+    x, z = swiss_roll(3000, noise=noise)
+    method = HessianICA().fit(x)
+    assert method.latent_dim_ == 2
+    assert mcc(z, method.transform(x)) > 0.999
+    assert method.isometry_ > 0.99
+    assert any("2 dimensions (sure" in text for text in method.diagnosis_)
+
+
+@pytest.mark.parametrize("d", [3, 4])
+def test_three_and_four_dimensions_are_recovered(d):
+    x, z = flat_sheet(2500, d, width=30)
+    method = HessianICA().fit(x)
+    assert method.latent_dim_ == d
+    assert mcc(z, method.transform(x)) > 0.99
+
+
+def clumps():
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.uniform(size=(250, 3)), 100 + rng.uniform(size=(80, 3))])
+
+
+def test_components_are_an_error_or_the_largest_is_used():
+    x = clumps()
+    with pytest.raises(InputError, match=r"falls into 2 parts \(sizes 250, 80\).*on_disconnected='largest'"):
+        HessianICA(latent_dim=2, n_neighbors=10).fit(x)
+    method = HessianICA(latent_dim=2, n_neighbors=10, on_disconnected="largest").fit(x)
+    assert len(method.points_) == 250
+    assert method.transform(x).shape == (330, 2)
+
+
+def test_a_far_clump_does_not_decide_the_neighborhood_size():
+    x, z = swiss_roll(2000)
+    far = np.vstack([x, 0.1 * x[:30] + [300, 0, 0]])
+    method = HessianICA(latent_dim=2, on_disconnected="largest").fit(far)
+    assert mcc(z, method.transform(x)) > 0.999
+    assert any("30 of 2,030 points are in other parts" in text for text in method.diagnosis_)
+    with pytest.warns(UserWarning, match="the second has 30 points.*on_disconnected='largest'"):
+        HessianICA(latent_dim=2).fit(far)
+
+
+def test_a_disconnected_graph_is_an_error_with_the_sizes_of_its_components():
+    x = np.random.default_rng(0).uniform(size=(300, 3))
+    x[200:] += 100
+    with pytest.raises(InputError, match=r"2 parts \(sizes 200, 100\)"):
+        HessianICA(n_neighbors=10).fit(x)
+    with pytest.raises(InputError, match=r"n_neighbors=48 falls into 2 parts"):
+        HessianICA().fit(x)
+
+
+def test_neighbors_are_checked_against_dimension_and_samples():
+    x = np.random.default_rng(0).uniform(size=(30, 5))
+    with pytest.raises(InputError, match="n_neighbors=9 is too few for latent_dim=3: a neighborhood needs at least 10"):
+        HessianICA(latent_dim=3, n_neighbors=9).fit(x)
+    with pytest.raises(InputError, match="n_samples=30 is too few for n_neighbors=30"):
+        HessianICA(n_neighbors=30).fit(x)
+    with pytest.raises(InputError, match="n_samples=8 is too few for n_neighbors=10"):
+        HessianICA(latent_dim=3).fit(x[:8])
+
+
+def test_the_search_is_recorded_for_the_chosen_blur_and_reset_by_a_refit():
+    data = SquaresXY(points=500, size=32, side=10, blur=3.0).load()
+    method = HessianICA().fit(data)
+    assert method.dimension_ == HessianICA(smooth=method.smooth_).fit(data).dimension_
+    assert method.searched_
+    method.set_params(latent_dim=2, n_neighbors=10).fit(data)
+    assert method.dimension_ == {}
+    assert method.searched_ == {}

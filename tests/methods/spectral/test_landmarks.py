@@ -1,0 +1,46 @@
+"""Landmarks stand for many points, with less noise."""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tests.helpers import flat_sheet, swiss_roll
+from unweave.methods import HessianICA
+from unweave.methods.spectral.landmarks import average_landmarks
+from unweave.metrics import mcc
+
+
+def test_landmarks_are_averages_and_less_noisy_than_any_point():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(size=(20_000, 1))
+    x = np.hstack([z, 0.1 * rng.normal(size=(20_000, 3))])
+    places = average_landmarks(x, 8, rng)
+    assert places[:, 1:].std() < 0.06 < x[:, 1:].std()
+    assert np.ptp(places[:, 0]) > 0.7
+
+
+def test_landmarks_recover_the_factors_and_are_reported():
+    x, z = flat_sheet(8000, 2)
+    few, every = (
+        HessianICA(latent_dim=2, n_neighbors=12, landmarks=1000),
+        HessianICA(latent_dim=2, n_neighbors=12, landmarks=0),
+    )
+    codes = few.fit_transform(x)
+    assert len(few.points_) == 1000
+    assert len(every.fit(x).points_) == 8000
+    assert mcc(z, codes) > 0.995
+    assert any("1,000 landmarks stand for 8,000" in text for text in few.diagnosis_)
+
+
+def test_landmarks_average_noise_that_hides_a_factor():
+    """Noise as large as the spacing of points: solved for all of them, one factor is lost."""
+    x, z = swiss_roll(20_000)
+    x = x @ np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3)))[0].T
+    x = x + 0.4 * np.random.default_rng(1).normal(size=x.shape)
+    averaged = HessianICA(latent_dim=2).fit(x)
+    assert mcc(z, averaged.transform(x)) > 0.997
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        everything = HessianICA(latent_dim=2, n_neighbors=12, landmarks=0).fit(x)
+    assert mcc(z, everything.transform(x)) < 0.9

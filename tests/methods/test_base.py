@@ -1,0 +1,111 @@
+"""The contract of `Method`: what it accepts, checks and saves."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unweave import InputError, Method, as_data
+from unweave.datasets import SquaresXY
+from unweave.methods import PCA, HessianICA
+
+
+def test_labels_reach_methods_that_need_them():
+    class Labeled(Method):
+        """Takes the class means."""
+
+        needs = "labels"
+
+        def learn(self, data):
+            x, c = data.collect(10, None)
+            self.means_ = x[c[:, 0] == 1].mean(0)
+
+        def encode(self, x):
+            return x @ self.means_[:, None]
+
+    x = np.array([[1.0, 0], [0, 1], [0, 3]])
+    assert Labeled(latent_dim=1).fit(x, ["a", "b", "b"]).transform(x).tolist() == [[0], [2], [6]]
+
+
+def test_a_data_frame_keeps_its_column_names():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["a", "b", "c"])
+    method = PCA().fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        method.transform(frame[["c", "b", "a"]])
+    broken = frame.copy()
+    broken.loc[4, "b"] = np.nan
+    with pytest.raises(InputError, match="row 4, column 'b'"):
+        PCA().fit(broken)
+
+
+def test_a_dataset_can_be_fitted_directly():
+    codes = PCA().fit(SquaresXY(points=50, size=16, side=4)).transform(np.zeros((3, 1, 16, 16)))
+    assert codes.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        (PCA(latent_dim="2"), "latent_dim='2', expected a whole number"),
+        (PCA(latent_dim=2.5), "latent_dim=2.5, expected a whole number"),
+        (PCA(latent_dim=True), "latent_dim=True"),
+        (PCA(seed=-1), "seed=-1"),
+        (HessianICA(n_neighbors=None), "n_neighbors=None, expected a whole number or 'auto'"),
+        (HessianICA(latent_dim=2, project=1), "project=1"),
+        (HessianICA(project=-1), "project=-1"),
+    ],
+)
+def test_settings_are_checked_against_their_types_and_ranges(method, text):
+    with pytest.raises(InputError, match=text):
+        method.fit(np.random.default_rng(0).uniform(size=(50, 4)))
+
+
+def test_numpy_numbers_are_valid_settings():
+    x = np.random.default_rng(0).uniform(size=(50, 4))
+    codes = PCA(latent_dim=np.int64(2), seed=np.int64(3)).fit_transform(x)
+    assert np.array_equal(codes, PCA(seed=3).fit_transform(x))
+
+
+def test_bytes_in_a_table_are_numbers():
+    table = np.random.default_rng(0).integers(0, 256, (40, 5), dtype=np.uint8)
+    assert np.array_equal(PCA().fit(as_data(table)).transform(table), PCA().fit(table).transform(table))
+
+
+def test_the_shape_of_codes_is_checked():
+    class Wrong(Method):
+        """Gives one code too few."""
+
+        def learn(self, data):
+            self.done_ = 1
+
+        def encode(self, x):
+            return x[:, :1]
+
+    with pytest.raises(InputError, match=r"codes of shape \(9, 1\), expected \(9, 2\)"):
+        Wrong().fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
+    with pytest.raises(InputError, match="cannot be called 'codes'"):
+        type("Taken", (Wrong,), {"__annotations__": {"codes": int}, "codes": 1})
+
+
+def test_a_learned_attribute_that_cannot_be_saved_is_named(tmp_path):
+    class Odd(Method):
+        """Keeps what JSON cannot hold."""
+
+        def learn(self, data):
+            self.thing_ = object()
+
+        def encode(self, x):
+            return x[:, :2]
+
+    method = Odd().fit(np.random.default_rng(0).uniform(size=(9, 3)))
+    with pytest.raises(InputError, match=r"Odd\.thing_ is learned and cannot be saved"):
+        method.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_datasets_and_data_can_be_transformed_and_codes_are_named():
+    data = SquaresXY(points=30, size=12, side=4)
+    codes = PCA().fit_transform(data)
+    assert np.array_equal(codes, PCA().fit(data.load()).transform(data.load()))
+    assert PCA().fit(data).get_feature_names_out().tolist() == ["pca0", "pca1"]
+    frame = PCA().set_output(transform="pandas").fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
+    assert list(frame.columns) == ["pca0", "pca1"]

@@ -1,0 +1,59 @@
+"""PCA and linear ICA, where the answer is known."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from unweave import InputError
+from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.methods.linear import excess_kurtosis
+from unweave.metrics import mcc
+
+
+def test_pca_equals_the_singular_value_decomposition():
+    x = np.random.default_rng(0).normal(size=(80, 5)) @ np.diag([5, 4, 3, 2, 1])
+    codes = PCA(latent_dim=3).fit_transform(x)
+    u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(codes), np.abs(u[:, :3] * s[:3]), atol=1e-8)
+
+
+def test_linear_ica_inverts_a_linear_mixing_and_pca_does_not():
+    z = np.random.default_rng(0).uniform(-1, 1, (3000, 3))
+    x = z @ np.random.default_rng(1).normal(size=(3, 8))
+    assert mcc(z, LinearICA(latent_dim=3).fit_transform(x)) > 0.999
+    assert mcc(z, PCA(latent_dim=3).fit_transform(x)) < 0.95
+
+
+def test_ica_does_not_depend_on_the_scale_of_the_data():
+    """Embeddings come with tiny variances, where a fixed tolerance would stop ICA at its random start."""
+    z = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    x = z @ np.array([[2.0, 1.0], [1.0, 3.0]])
+    for scale in (1e-8, 1, 1e8):
+        assert mcc(z, LinearICA().fit_transform(scale * x)) > 0.999
+
+
+def test_gaussian_factors_are_reported_as_inseparable():
+    x = np.random.default_rng(4).normal(size=(20_000, 4))
+    with pytest.warns(ConvergenceWarning, match=r"excess kurtosis .* \(0 is Gaussian\)"):
+        LinearICA(latent_dim=4, seed=1).fit(x)
+
+
+@pytest.mark.parametrize(("draw", "kurtosis", "variance"), [("normal", 0, 24), ("uniform", -1.2, 1.3166)])
+def test_the_kurtosis_and_its_error_agree_with_theory(draw, kurtosis, variance):
+    u = getattr(np.random.default_rng(0), draw)(size=(200_000, 1))
+    found, error = excess_kurtosis((u - u.mean(0)) / u.std(0))
+    assert found[0] == pytest.approx(kurtosis, abs=0.05)
+    assert error[0] ** 2 * 200_000 == pytest.approx(variance, rel=0.1)
+
+
+def test_the_error_of_the_kurtosis_accounts_for_the_estimated_mean():
+    u = (np.random.default_rng(0).random((2_000, 400)) < 0.2113).astype(float)  # 400 samples of a law with kurtosis 0
+    found, error = excess_kurtosis((u - u.mean(0)) / u.std(0))
+    assert error.mean() == pytest.approx(found.std(), rel=0.1)
+
+
+@pytest.mark.parametrize("method", [PCA(), LinearICA(), HessianICA(latent_dim=2)])
+def test_more_factors_than_the_rank_of_the_data_are_an_error(method):
+    line = np.outer(np.random.default_rng(0).uniform(size=100), [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="all their columns are combinations of 1"):
+        method.fit(line)
