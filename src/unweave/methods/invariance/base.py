@@ -94,7 +94,7 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
         self.train_accuracy_ = float((logits.argmax(1).cpu() == classes).float().mean())
         text = f"Training accuracy for {data.factors[column].name!r}: {self.train_accuracy_:.1%}"
         text += f" ({len(self.levels_)} classes); for other observations, call score."
-        self.diagnosis_ = [*getattr(self, "diagnosis_", []), text]
+        self.diagnosis_: list[str] = [*getattr(self, "diagnosis_", []), text]
 
     # Final ------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,10 @@ from unweave.methods.vae.base import VAE, posterior
 from unweave.nn.functional import Normal, kl, mean_kl, weighted_sum
 from unweave.utils.errors import InputError
 
-Base = VAE if TYPE_CHECKING else object  # see `unweave.methods.networks`: mixins stand beside `VAE`, not above it
+if TYPE_CHECKING:  # see `unweave.methods.networks`: mixins stand beside `VAE`, not above it
+    Base = VAE
+else:
+    Base = object
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

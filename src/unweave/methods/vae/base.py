@@ -83,7 +83,7 @@ class VAE(AutoencoderMixin, Neural):
         if nats < MIN_NATS:
             text = f"The codes tell next to nothing of an observation ({nats:.2g} nats): the posterior has collapsed"
             smaller = " a smaller beta," if "beta" in self.get_params() else ""
-            self.diagnosis_ = [f"{text}. More steps,{smaller} or another lr may help."]
+            self.diagnosis_: list[str] = [f"{text}. More steps,{smaller} or another lr may help."]
 
 
 def posterior(net: Any, x: Tensor) -> Normal:
