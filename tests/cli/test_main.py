@@ -98,7 +98,7 @@ def test_internal_errors_exit_with_1_and_debug_shows_the_traceback(run, tmp_path
     )
     code, _, err = run("fit", "mine.py:M", "squares-xy", *SMALL_SQUARES)
     assert code == 1
-    assert "KeyError: 'key'. Internal error. Please report it with the traceback (`--debug`)" in err
+    assert "Internal error (KeyError: 'key'). Please report it with the traceback (`--debug`)." in err
     code, _, err = run("fit", "mine.py:M", "squares-xy", *SMALL_SQUARES, "--debug")
     assert code == 1 and "Traceback" in err and "def learn(self, data): {}['key']" in err
 

@@ -31,19 +31,19 @@ class Explain:
     """Print findings and matrices as JSON."""
 
 
-def explain(args: list[str]) -> None:
+def explain_scores(args: list[str]) -> None:
     """Explain low scores: unweave explain codes.npy --factors factors.csv."""
     options = parse_options(Explain, prog="unweave explain", args=args)
     if options.out.suffix.lower() not in FIGURE_FORMATS:
         raise InputError(f"{options.out}: figures are written as .svg, .png or .pdf")
-    from unweave.metrics.explain import explain as explain_codes
+    from unweave.metrics.explain import explain
     from unweave.report.figures.matrices import draw_matrices
     from unweave.report.figures.style import save_figure
 
     with show_progress(quiet=options.json) as progress:
         progress.message(f"comparing {options.codes} with the factors")
         factors, codes, names = read_pair(options.codes, options.factors)
-        explanation = explain_codes(factors, codes, names=names)
+        explanation = explain(factors, codes, names=names)
         save_figure(draw_matrices(explanation), options.out)
     if options.json:
         information, importance = explanation.information.tolist(), explanation.importance.tolist()

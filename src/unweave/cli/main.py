@@ -14,7 +14,7 @@ from unweave import __version__
 from unweave.cli.data import data
 from unweave.cli.demo import demo
 from unweave.cli.draw import draw
-from unweave.cli.explain import explain
+from unweave.cli.explain import explain_scores
 from unweave.cli.fit import fit
 from unweave.cli.list import list_catalog
 from unweave.cli.paper import paper
@@ -29,7 +29,7 @@ from unweave.utils.errors import unknown
 # torch, scikit-learn and pandas take seconds to import, so each command imports them only when it runs.
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain, "select": select,
+    "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
 }  # fmt: skip
 TRAINING_COMMANDS = ("fit", "study", "paper")  # these write checkpoints
@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
-        hint = " Run the command again to continue from the last checkpoint." if args[0] in TRAINING_COMMANDS else ""
+        is_training = bool(args) and args[0] in TRAINING_COMMANDS
+        hint = " Run the command again to continue from the last checkpoint." if is_training else ""
         exit_with_message(f"Stopped. No partial results were left behind.{hint}", INTERRUPTED)
     except (ValueError, OSError, MemoryError) as error:
         if debug:
@@ -58,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        advice = "Internal error. Please report it with the traceback (`--debug`)."
-        exit_with_message(f"{type(error).__name__}: {error}. {advice}", INTERNAL_ERROR)
+        cause = f"{type(error).__name__}: {error}"
+        exit_with_message(f"Internal error ({cause}). Please report it with the traceback (`--debug`).", INTERNAL_ERROR)
     sys.exit(0)
 
 

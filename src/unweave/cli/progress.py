@@ -63,7 +63,8 @@ class TerminalDisplay:
     """Spinner, bar, text and elapsed time in the last line of a terminal, while a command runs."""
 
     def __init__(self, console: Console) -> None:
-        columns = SpinnerColumn(), BarColumn(20), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        text = TextColumn("{task.description}", markup=False)  # last, because a narrow terminal cuts it off
+        columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TimeElapsedColumn(), text
         self.bar = RichProgress(*columns, console=console, transient=True)
         self.task = self.bar.add_task("starting", total=None)
         self.bar.start()

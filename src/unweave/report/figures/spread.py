@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ def draw_boxes(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     size = {"width": 3.4, "height": 1.0 + 0.3 * len(labels), "margin": margin}
     figure, axes = make_panels(len(scores), max_columns=MAX_COLUMNS, **size)
     columns = count_columns(len(scores), MAX_COLUMNS)
-    lines = {part: {"color": GRAY} for part in ("boxprops", "whiskerprops", "capprops")}
+    lines: Any = {part: {"color": GRAY} for part in ("boxprops", "whiskerprops", "capprops")}
     median = {"color": BLUE, "linewidth": 1.6}
     for i, (axis, (name, groups)) in enumerate(zip(axes, scores.items(), strict=True)):
         values = [list(groups.get(label, ())) for label in labels]
