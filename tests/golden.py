@@ -289,7 +289,7 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "SquaresXY": ("SquaresXY", {"points": 50}),
     "SwissRoll": ("SwissRoll", {"points": 50}),
     "Unseen": ("Unseen", {"of": "shapes3d"}),
-    "Unseen test": ("Unseen", {"of": "shapes3d", "part": "test", "apart": True}),
+    "Unseen test": ("Unseen", {"of": "shapes3d", "part": "test", "distant": True}),
 }
 
 # Not recorded: their files are not part of this package, or an extra makes them.

@@ -41,7 +41,7 @@ WRONG_INPUT = {
     "codes ending": (["fit", "pca", "squares-xy", "--codes", "z.txt"], "codes are written as .csv"),
     "no points": (["fit", "pca", "squares-xy", "--data.points", "0"], "at least one point"),
     "one point": (["fit", "pca", "squares-xy", "--data.points", "1"], "at most 0 directions"),
-    "big square": (["fit", "pca", "squares-xy", "--data.side", "99"], "side must be smaller"),
+    "big square": (["fit", "pca", "squares-xy", "--data.side", "99"], "expected a smaller side"),
     "no factors sought": (["fit", "pca", "squares-xy", *SMALL_SQUARES, "--latent-dim", "0"], "at least one factor"),
     "too many factors": (
         ["fit", "pca", "squares-xy", *SMALL_SQUARES, "--latent-dim", "60"],

@@ -36,7 +36,7 @@ from unweave.datasets import (
     Shapes3D,
     SmallNORB,
 )
-from unweave.datasets.dsprites import draw
+from unweave.datasets.dsprites import render_sprites
 from unweave.datasets.shapes3d import HUES
 
 FRAMES = Path(__file__).parents[1] / "reference" / "dsprites_frames.npz"
@@ -127,7 +127,7 @@ def test_smooth_sprites_cover_what_their_outline_encloses():
     n = 20
     u = torch.rand(4, n, generator=rng(), dtype=torch.float64)
     scale = 0.5 + 0.5 * u[0]
-    areas = [draw(shape, scale, 6.28 * u[1], u[2], u[3]).sum((1, 2)) for shape in (0, 1)]
+    areas = [render_sprites(shape, scale, 6.28 * u[1], u[2], u[3]).sum((1, 2)) for shape in (0, 1)]
     torch.testing.assert_close(areas[0], (2 * 9.598 * scale) ** 2)
     polygon = math.sin(2 * math.pi / 100) * 100 / (2 * math.pi)  # of 100 corners, in an ellipse of area 1
     torch.testing.assert_close(areas[1], math.pi * 12.7665 * 7.2162 * polygon * scale**2)
@@ -136,7 +136,7 @@ def test_smooth_sprites_cover_what_their_outline_encloses():
 def test_smooth_sprites_agree_with_the_hard_ones(sprites):
     c = torch.tensor([[2, 5, o, 7, 21] for o in range(0, 40, 5)])
     d = c.double()
-    smooth = draw(2, 0.5 + 0.1 * d[:, 1], 2 * math.pi * d[:, 2] / 39, d[:, 3] / 31, d[:, 4] / 31)
+    smooth = render_sprites(2, 0.5 + 0.1 * d[:, 1], 2 * math.pi * d[:, 2] / 39, d[:, 3] / 31, d[:, 4] / 31)
     hard = sprites.render(c)[:, 0]
     assert ((smooth - hard).abs() > 0.75).sum() == 0, "a pixel whose center is inside is at least a quarter covered"
     torch.testing.assert_close(smooth.sum((1, 2)), hard.double().sum((1, 2)), rtol=0.03, atol=1.0)
@@ -254,10 +254,10 @@ def test_the_real_mnist_is_whole(real_data):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"hello", "not a whole IDX file"),
+        (b"hello", "not a complete IDX file"),
         (gzip.compress(b"\0\0\x0d\x01\0\0\0\x01abcd"), "not an IDX file of bytes"),
         (gzip.compress(b"\0\0\x08\x01\0\0\0\x09abcd"), "promises .* and holds 4 values"),
-        (gzip.compress(b"\0\0\x08\x01\0\0\0\x04abcd")[:-4], "not a whole IDX file"),
+        (gzip.compress(b"\0\0\x08\x01\0\0\0\x04abcd")[:-4], "not a complete IDX file"),
     ],
     ids=["no gzip", "another type", "too short", "cut off"],  # the bytes hold the time, and workers compare names
 )
@@ -291,7 +291,7 @@ def test_ten_colors_are_independent_of_the_digit_or_tied_to_it(digits):
         assert low < torch.corrcoef(c.T)[0, 1] < high
     with pytest.raises(InputError, match="positive"):
         ColoredMNIST(strength=-1).load()
-    with pytest.raises(InputError, match="the form 'backgrounds' has none"):
+    with pytest.raises(InputError, match="leave it out for the form 'backgrounds'"):
         ColoredMNIST(strength=1, form="backgrounds").load()
 
 
@@ -343,7 +343,7 @@ def test_smallnorb_is_read_from_its_files(pretend):
     mean = torch.from_numpy(images[:, 0]).float().reshape(6, 48, 2, 48, 2).mean((2, 4))
     assert (small - mean).abs().max() <= 0.5
     pretend(SmallNORB, dict.fromkeys(names, gzip.compress(b"\1\2\3\4\0\0\0\0")))
-    with pytest.raises(InputError, match="not a whole NORB file"):
+    with pytest.raises(InputError, match="not a complete NORB file"):
         SmallNORB().load()
 
 

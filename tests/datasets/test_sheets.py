@@ -41,7 +41,7 @@ def test_factors_are_uniform_over_the_room_there_is():
 
 
 def test_a_square_that_does_not_fit_is_refused():
-    with pytest.raises(InputError, match="side must be smaller"):
+    with pytest.raises(InputError, match="expected a smaller side"):
         SquaresXY(size=16, side=16).load()
     with pytest.raises(InputError, match="blur=-1"):
         SquaresXC(blur=-1).load()
@@ -79,7 +79,7 @@ def test_the_mixing_is_a_function_of_the_seed_and_leaves_the_global_generator_al
 
 
 def test_impossible_mixtures_are_refused():
-    with pytest.raises(InputError, match="clusters must be at least 1"):
+    with pytest.raises(InputError, match="expected clusters of at least 1"):
         GaussianMixture(clusters=0).load()
 
 

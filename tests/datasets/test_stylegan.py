@@ -198,7 +198,7 @@ def test_a_truncated_bin_is_refused_by_name(tmp_path):
     xml = tiny_synthesis(tmp_path)
     binary = xml.with_suffix(".bin")
     binary.write_bytes(binary.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"tiny\.bin is truncated or not this network's: the constant 'const_\d+'"):
+    with pytest.raises(InputError, match=r"tiny\.bin is truncated or not of this network: the constant 'const_\d+'"):
         OpenVinoNetwork(xml)
     binary.unlink()
     with pytest.raises(InputError, match=r"tiny\.bin cannot be read"):
@@ -215,8 +215,8 @@ def test_a_truncated_bin_is_refused_by_name(tmp_path):
         ('type="Parameter"', 'type="Const"', "0 Parameter layers: expected one input and one output"),
         ('shape="1, 4"', 'shape="1, 4, 2"', r"input of shape \(1, 4, 2\)"),
         ('element_type="i64"', 'element_type="u1"', "constant 'const_.*u1"),
-        ('shape="2, 4"', 'shape="2, 5"', "not this network's: the constant"),
-        ('auto_broadcast="numpy"', 'auto_broadcast="pdpd"', "auto_broadcast='pdpd'; unweave knows 'numpy' only"),
+        ('shape="2, 4"', 'shape="2, 5"', "not of this network: the constant"),
+        ('auto_broadcast="numpy"', 'auto_broadcast="pdpd"', "auto_broadcast='pdpd'; unweave supports only 'numpy'"),
         ('pads_end="0, 0"', 'pads_end="1, 0"', "pads one side more"),
     ],
 )
@@ -244,7 +244,7 @@ def test_a_missing_xml_and_a_circle_are_refused_by_name(tmp_path):
 def test_an_unknown_operation_is_named(tmp_path):
     net = Writer()
     xml = net.write(tmp_path, net.add("Swish", net.add("LSTMCell", net.input)))
-    with pytest.raises(InputError, match=r"uses LSTMCell, Swish, which unweave does not know \(it knows: Add, "):
+    with pytest.raises(InputError, match=r"uses LSTMCell, Swish, which unweave does not support \(it supports: Add, "):
         OpenVinoNetwork(xml)
 
 

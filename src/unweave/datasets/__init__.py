@@ -1,4 +1,4 @@
-"""The datasets: one file per family. `unweave list datasets` shows them."""
+"""The datasets, one file per family. `unweave list datasets` shows them."""
 
 from unweave.datasets.colored import ColoredMNIST, RotationColoredMNIST
 from unweave.datasets.digits import EMNIST, MNIST, FashionMNIST

@@ -1,4 +1,4 @@
-"""Handwritten digits and clothes: MNIST, the digits of EMNIST, Fashion-MNIST, read from their IDX files."""
+"""MNIST, the digits of EMNIST, and Fashion-MNIST, read from their IDX files."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 import torch
 
 from unweave.data.containers import Table
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError, plural
 
 
 class _IDXImages(Dataset):
-    """Abstract. Images and labels in four IDX files: training images, training labels, test images, test labels."""
+    """Abstract: images and labels in four IDX files (training images and labels, test images and labels)."""
 
     transposed: ClassVar[bool] = False
-    """whether the file stores an image column by column"""
+    """Whether the file stores images column by column."""
 
     split: Literal["train", "test"] = "train"
-    """which part"""
+    """Training or test set."""
 
     def required_files(self) -> tuple[PublishedFile, ...]:
         return self.files[:2] if self.split == "train" else self.files[2:]
 
-    def load(self) -> FactorData:
+    def load(self) -> Table:
         images, labels = (read_idx(path) for path in self.paths())
         if images.ndim != 3 or labels.shape != images.shape[:1]:
             raise InputError(f"{self.paths()[0]}: {images.shape} images and {labels.shape} labels are not of one set")
@@ -41,7 +41,12 @@ class _IDXImages(Dataset):
 
 @final
 class MNIST(_IDXImages):
-    """MNIST: 60,000 handwritten digits to train, 10,000 to test, 28 x 28."""
+    """MNIST: 60,000 handwritten digits for training, 10,000 for testing, 28 x 28.
+
+    Example:
+        >>> MNIST(split="test").load().shape  # doctest: +SKIP
+        (1, 28, 28)
+    """
 
     name = "mnist"
     paper = "LeCun, Bottou, Bengio and Haffner (1998)"
@@ -60,7 +65,12 @@ class MNIST(_IDXImages):
 
 @final
 class EMNIST(_IDXImages):
-    """EMNIST, digits split: 240,000 handwritten digits to train, 40,000 to test, 28 x 28."""
+    """EMNIST, digits split: 240,000 handwritten digits for training, 40,000 for testing, 28 x 28.
+
+    Example:
+        >>> EMNIST(split="test").load().shape  # doctest: +SKIP
+        (1, 28, 28)
+    """
 
     name = "emnist"
     paper = "Cohen, Afshar, Tapson and van Schaik (2017)"
@@ -80,7 +90,12 @@ class EMNIST(_IDXImages):
 
 @final
 class FashionMNIST(_IDXImages):
-    """Fashion-MNIST: 60,000 pieces of clothing to train, 10,000 to test, 28 x 28, ten kinds."""
+    """Fashion-MNIST: ten kinds of clothing, 60,000 images for training, 10,000 for testing, 28 x 28.
+
+    Example:
+        >>> FashionMNIST(split="test").load().shape  # doctest: +SKIP
+        (1, 28, 28)
+    """
 
     name = "fashion-mnist"
     paper = "Xiao, Rasul and Vollgraf (2017)"
@@ -103,13 +118,13 @@ class FashionMNIST(_IDXImages):
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array of bytes in a (gzipped) IDX file: two zeros, a type, the number of axes, their lengths, the values."""
+    """Return the bytes in a (gzipped) IDX file: two zeros, a type, the number of axes, their lengths, the values."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         zeros, kind, axes = struct.unpack(">HBB", content[:4])
         shape = struct.unpack(f">{axes}I", content[4 : 4 + 4 * axes])
     except (OSError, EOFError, zlib.error, struct.error) as error:
-        raise InputError(f"{path} is not a whole IDX file ({error}); get it again") from error
+        raise InputError(f"{path} is not a complete IDX file ({error}); get it again") from error
     if zeros != 0 or kind != 8:
         raise InputError(f"{path} is not an IDX file of bytes (it begins with {content[:4].hex()})")
     values = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)

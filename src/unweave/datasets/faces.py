@@ -1,4 +1,4 @@
-"""Faces with known factors: manifolds of images made by a generator, with directions of its latent space."""
+"""Faces with known factors: images of a generator along directions of its latent space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.containers import Mixing, Table
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.data.readers.images import decode_image
@@ -32,8 +32,13 @@ SHA256 = {
 class GeneratorManifold(Mixing):
     """Images of any generator along chosen directions: x = generate(origin + sum_j c_j direction_j).
 
-    How Horan et al. (2021), Sec. 4, make realistic manifolds with known factors: the directions are principal
-    components of a generator's latent space, the coefficients c uniform on [-spread, spread], all else stays fixed.
+    Realistic manifolds with known factors as in Horan et al. (2021), Sec. 4: the directions are principal components of
+    the latent space, and the coefficients c are uniform on [-spread, spread].
+
+    Example:
+        >>> data = GeneratorManifold(lambda w: w[:, None, None, :], torch.eye(2), points=10)
+        >>> data.shape
+        (1, 1, 2)
     """
 
     def __init__(
@@ -74,22 +79,26 @@ class GeneratorManifold(Mixing):
 
 @final
 class GeneratedFaces(CachedImages):
-    """Faces of a StyleGAN along principal directions of its latent space, made here (extra `faces`; slow: 2 s each).
+    """Faces of a StyleGAN along principal directions of its latent space (extra `faces`; 2 s per image).
 
-    Two or more directions, for all layers or for some (from coarse: pose and shape, to fine: colors).
+    Directions act on all layers or on some, from coarse (pose and shape) to fine (colors).
+
+    Example:
+        >>> GeneratedFaces(directions=(0, 1), points=10).load().shape  # doctest: +SKIP
+        (3, 64, 64)
     """
 
     name = "generated-faces"
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
 
     directions: tuple[int, ...] = (0, 1)
-    """which principal directions vary, counted from 0"""
+    """Principal directions that vary, counted from 0."""
     layers: tuple[int, int] = (0, 23)
-    """the layers they act on, from the first to before the second, of 23"""
+    """First layer that they act on, and the one after the last, of 23."""
     spread: float = 2.0
-    """coefficients are uniform between minus and plus this many standard deviations"""
+    """Largest coefficient in standard deviations; coefficients are uniform on [-spread, spread]."""
     points: int = 300
-    """number of images"""
+    """Number of images."""
 
     def title(self) -> str:
         layers = "" if self.layers == (0, 23) else f", layers {self.layers[0]} to {self.layers[1]}"
@@ -108,10 +117,10 @@ class GeneratedFaces(CachedImages):
         # With 100,000 samples the leading directions no longer depend on the seed (cosines above 0.99).
         basis = principal_directions(mapping, 100_000, max(self.directions) + 1)
         chosen = list(self.directions)
-        moves = torch.zeros(len(chosen), 23, 512)  # (k, slots, 512): a layer that is not moved keeps the mean
-        moves[:, slice(*self.layers)] = (basis.deviations[chosen, None] * basis.components[chosen])[:, None]
+        shifts = torch.zeros(len(chosen), 23, 512)  # (k, slots, 512): other layers keep the mean
+        shifts[:, slice(*self.layers)] = (basis.deviations[chosen, None] * basis.components[chosen])[:, None]
         origin = basis.mean.expand(23, 512)
-        data = GeneratorManifold(face_generator(), moves, origin=origin, spread=self.spread, points=self.points,
+        data = GeneratorManifold(face_generator(), shifts, origin=origin, spread=self.spread, points=self.points,
                                  seed=self.seed)  # fmt: skip
         sources, images = data.all_points(self.points), []
         assert sources is not None
@@ -126,7 +135,12 @@ class GeneratedFaces(CachedImages):
 
 @final
 class Faces(Dataset):
-    """3,000 faces of a StyleGAN, 64 x 64: two principal directions of its latent space, uniform coefficients."""
+    """3,000 faces of a StyleGAN, 64 x 64, along two principal directions with uniform coefficients.
+
+    Example:
+        >>> Faces(manifold="14").load().shape  # doctest: +SKIP
+        (3, 64, 64)
+    """
 
     name = "faces"
     paper = "Horan, Richardson and Weiss (2021), Sec. 4; generator: Belousov (2021), MobileStyleGAN"
@@ -135,7 +149,7 @@ class Faces(Dataset):
     files = tuple(PublishedFile(f"faces/faces-{name}.zip", f"sha256:{sha256}") for name, sha256 in SHA256.items())
 
     manifold: Literal["01", "14", "23"] = "01"
-    """which two principal directions vary, counted from 0"""
+    """Two principal directions that vary, counted from 0."""
 
     def required_files(self) -> tuple[PublishedFile, ...]:
         return (self.files[list(SHA256).index(self.manifold)],)
@@ -143,13 +157,13 @@ class Faces(Dataset):
     def title(self) -> str:
         return f"faces-{self.manifold}"
 
-    def load(self) -> FactorData:
+    def load(self) -> Table:
         x, c = read_faces(self.paths()[0])
         return Table(torch.from_numpy(x), torch.from_numpy(c), [Factor(f"direction{k}") for k in self.manifold])
 
 
 def read_faces(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 3, 64, 64) and coefficients (n, k) of a packed manifold: JPEGs in order, and factors.npy."""
+    """Return images (n, 3, 64, 64) and coefficients (n, k) of a packed manifold: JPEG files and factors.npy."""
     try:
         with zipfile.ZipFile(path) as packed:
             names = sorted(n for n in packed.namelist() if n.endswith(".jpg"))

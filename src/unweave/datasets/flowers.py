@@ -1,4 +1,4 @@
-"""Oxford Flowers 102: photographs without known factors, apart from the kind of flower."""
+"""Oxford Flowers 102: photographs whose only known factor is the kind of flower."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from scipy.io import loadmat
 
 from unweave.data.containers import Table
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.data.readers.images import decode_image
@@ -30,7 +30,12 @@ PACKED = PublishedFile(
 
 @final
 class Flowers102(Dataset):
-    """Oxford Flowers 102 (Nilsback and Zisserman, 2008): 8,189 photographs of 102 kinds, cropped to 64 x 64."""
+    """Oxford Flowers 102 (Nilsback and Zisserman, 2008): 8,189 photographs of 102 kinds, cropped to 64 x 64.
+
+    Example:
+        >>> Flowers102(split="train").load().shape  # doctest: +SKIP
+        (3, 64, 64)
+    """
 
     name = "flowers102"
     paper = "Nilsback and Zisserman (2008)"
@@ -45,40 +50,40 @@ class Flowers102(Dataset):
     )
 
     split: Literal["train", "valid", "test", "all"] = "all"
-    """the official split (1,020, 1,020 and 6,149 images), or all of them in order"""
+    """Official split (1,020, 1,020 and 6,149 images), or all images in order."""
 
     def required_files(self) -> tuple[PublishedFile, ...]:
-        """The archive, or all its images already cropped to 64 x 64, where that is found."""
+        """Return the labels, the split, and the archive or, if it exists, the archive of cropped images."""
         return (*self.files[:2], PACKED if PACKED.find() else self.files[2])
 
     def title(self) -> str:
         return "flowers102 (64 px JPEG)" if PACKED.find() else "flowers102"
 
-    def load(self) -> FactorData:
+    def load(self) -> Table:
         labels_path, split_path, archive = self.paths()
-        labels = _matlab(labels_path, "labels")  # (8189,), from 1
-        numbers = np.arange(1, len(labels) + 1) if self.split == "all" else _matlab(split_path, SPLITS[self.split])
-        expected = set(numbers.tolist())
-        images = {n: image for n, image in read_images(archive, expected) if n in expected}
-        if len(images) < len(expected):
-            raise InputError(f"{archive} lacks {len(expected) - len(images)} of {len(expected)} images; get it again")
+        labels = _read_matlab(labels_path, "labels")  # (8189,), from 1
+        numbers = np.arange(1, len(labels) + 1) if self.split == "all" else _read_matlab(split_path, SPLITS[self.split])
+        selected = set(numbers.tolist())
+        images = dict(read_archive(archive, selected))
+        if len(images) < len(selected):
+            raise InputError(f"{archive} lacks {len(selected) - len(images)} of {len(selected)} images; get it again")
         x = torch.from_numpy(np.stack([images[n] for n in numbers.tolist()]))
         c = torch.from_numpy(labels[numbers - 1].astype(np.float64) - 1)[:, None]
         return Table(x, c, [Factor("label", 102, "nominal")])
 
 
-def read_images(archive: Path, expected: set[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """The number of each image, from 1, and the image, (3, 64, 64)."""
+def read_archive(archive: Path, selected: set[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the number, from 1, and the image, (3, 64, 64), of each selected image."""
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as packed:
                 for name in packed.namelist():
-                    if int(Path(name).stem) in expected:
+                    if int(Path(name).stem) in selected:
                         yield int(Path(name).stem), decode_image(io.BytesIO(packed.read(name)), name, crop=64)
         else:
             with tarfile.open(archive) as tar:
                 for member in tar:  # jpg/image_00001.jpg
-                    if member.isfile() and int(Path(member.name).stem.removeprefix("image_")) in expected:
+                    if member.isfile() and int(Path(member.name).stem.removeprefix("image_")) in selected:
                         file = tar.extractfile(member)
                         assert file is not None
                         number = int(Path(member.name).stem.removeprefix("image_"))
@@ -87,7 +92,8 @@ def read_images(archive: Path, expected: set[int]) -> Iterator[tuple[int, np.nda
         raise InputError(f"{archive} cannot be read: {error}; get it again") from error
 
 
-def _matlab(path: Path, name: str) -> np.ndarray:
+def _read_matlab(path: Path, name: str) -> np.ndarray:
+    """Return an array of a MATLAB file as integers."""
     try:
         return np.asarray(loadmat(path)[name]).ravel().astype(np.int64)
     except (OSError, KeyError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The artificial data of the GIN paper: a Gaussian mixture, pushed through a random invertible network."""
+"""The artificial data of the GIN paper: a Gaussian mixture, mapped by a random invertible network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.containers import Mixing
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.nn.coupling import Flow, vector_flow
 from unweave.utils.errors import InputError
@@ -16,31 +16,36 @@ from unweave.utils.errors import InputError
 
 @final
 class GaussianMixture(Dataset):
-    """Two informative and some noise dimensions, mixed nonlinearly; the cluster is the label (GIN, Sec. 4.3)."""
+    """Two informative and several noise dimensions, mixed nonlinearly; the cluster is the label (GIN, Sec. 4.3).
+
+    Example:
+        >>> GaussianMixture(points=100).load().shape
+        (10,)
+    """
 
     name = "gaussian-mixture"
     paper = "Sorrenson, Rother and Koethe (2020), Sec. 4.3"
 
     points: int = 10_000
-    """number of samples"""
+    """Number of observations."""
     clusters: int = 5
-    """mixture components, the classes"""
+    """Number of mixture components, which are the classes."""
     noise_dims: int = 8
-    """dimensions that carry only noise"""
+    """Number of dimensions that carry only noise."""
     noise: float = 0.01
-    """standard deviation of those dimensions"""
+    """Standard deviation of the noise dimensions."""
     spread: Literal["deviation", "variance"] = "deviation"
-    """what is uniform on [0.5, 3] for each cluster: the standard deviation (authors' script) or the variance (paper)"""
+    """Quantity that is uniform on [0.5, 3] per cluster: standard deviation (authors' script) or variance (paper)."""
     mixing: Literal["soft", "steep"] = "soft"
-    """clamp of the random network's log-scales: 1.27 arctan(s/2) (authors' script) or 2 tanh(s) (paper)"""
+    """Clamp of the network's log-scales: 1.27 arctan(s/2) (soft, authors' script) or 2 tanh(s) (steep, paper)."""
     blocks: int = 8
-    """coupling blocks of the random network"""
+    """Number of coupling blocks of the random network."""
     seed: int = 0
-    """the same seed gives the same mixture, network and samples"""
+    """Seed of the mixture, the network and the sample."""
 
-    def load(self) -> FactorData:
+    def load(self) -> Mixing:
         if self.clusters < 1 or self.noise_dims < 0 or self.noise < 0 or self.blocks < 0:
-            raise InputError(f"{self}: clusters must be at least 1; noise_dims, noise and blocks at least 0")
+            raise InputError(f"{self}: expected clusters of at least 1, and noise_dims, noise and blocks of at least 0")
         rng = Generator().manual_seed(self.seed)
         means = torch.rand(self.clusters, 2, generator=rng) * 10 - 5  # uniform on [-5, 5]
         spreads = torch.rand(self.clusters, 2, generator=rng) * 2.5 + 0.5  # uniform on [0.5, 3]
@@ -48,10 +53,10 @@ class GaussianMixture(Dataset):
         network = self._network(rng)
 
         def prior(n: int, rng: Generator) -> Tensor:  # (n, 1 + 2 + noise_dims): the cluster, then z
-            place = rng.device
-            u = torch.randint(self.clusters, (n,), generator=rng, device=place)
-            noise = torch.randn(n, 2 + self.noise_dims, generator=rng, device=place)
-            z = means.to(place)[u] + deviations.to(place)[u] * noise[:, :2]
+            device = rng.device
+            u = torch.randint(self.clusters, (n,), generator=rng, device=device)
+            noise = torch.randn(n, 2 + self.noise_dims, generator=rng, device=device)
+            z = means.to(device)[u] + deviations.to(device)[u] * noise[:, :2]
             return torch.cat([u[:, None].float(), z, self.noise * noise[:, 2:]], 1)
 
         def mix(c: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""MPI3D: a robot arm with an object, photographed or rendered; the original files."""
+"""MPI3D: a robot arm with an object, photographed or rendered, from the published files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from unweave.data.containers import Grid
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.data.readers.arrays import load_array
@@ -33,7 +33,12 @@ FACTORS = (
 
 @final
 class MPI3D(Dataset):
-    """MPI3D (Gondal et al., 2019): 1,036,800 images of 64 x 64, seven factors; needs 12.7 GB of memory."""
+    """MPI3D (Gondal et al., 2019): 1,036,800 images of 64 x 64, seven factors; needs 12.7 GB of memory.
+
+    Example:
+        >>> MPI3D(variant="real").load().shape  # doctest: +SKIP
+        (3, 64, 64)
+    """
 
     name = "mpi3d"
     paper = "Gondal et al. (2019)"
@@ -44,7 +49,7 @@ class MPI3D(Dataset):
     )
 
     variant: Literal["toy", "realistic", "real"] = "toy"
-    """rendered simply, rendered realistically, or photographed"""
+    """Simple rendering, realistic rendering, or photographs."""
 
     def required_files(self) -> tuple[PublishedFile, ...]:
         return (self.files[list(MD5).index(self.variant)],)
@@ -52,7 +57,7 @@ class MPI3D(Dataset):
     def title(self) -> str:
         return f"mpi3d-{self.variant}"
 
-    def load(self) -> FactorData:
+    def load(self) -> Grid:
         path = self.paths()[0]
         with load_array(path) as arrays:
             if "images" not in arrays.files:

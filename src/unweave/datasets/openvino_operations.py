@@ -14,48 +14,48 @@ Operation = Callable[[list[Tensor], Options], Tensor | tuple[Tensor, ...]]
 
 
 def matmul(inputs: list[Tensor], options: Options) -> Tensor:
-    """A product of matrices, either of them transposed first if the options say so."""
+    """Multiply matrices, each transposed first if the options say so."""
     a, b = inputs
-    return (a.mT if flag(options, "transpose_a") else a) @ (b.mT if flag(options, "transpose_b") else b)
+    return (a.mT if is_true(options, "transpose_a") else a) @ (b.mT if is_true(options, "transpose_b") else b)
 
 
 def reshape(inputs: list[Tensor], options: Options) -> Tensor:
-    """To the shape in the second input; there 0 may mean "as before"."""
+    """Reshape to the second input, in which 0 may stand for the present length."""
     x, shape = inputs[0], inputs[1].tolist()
-    if flag(options, "special_zero"):
+    if is_true(options, "special_zero"):
         shape = [x.shape[axis] if length == 0 else length for axis, length in enumerate(shape)]
     return x.reshape(shape)
 
 
 def unsqueeze(inputs: list[Tensor], _: Options) -> Tensor:
-    """New axes of length 1, at places counted in the result."""
-    x, places = inputs[0], inputs[1].reshape(-1).tolist()
-    for axis in sorted(place % (x.ndim + len(places)) for place in places):
+    """Insert axes of length 1 at positions counted in the result."""
+    x, positions = inputs[0], inputs[1].reshape(-1).tolist()
+    for axis in sorted(position % (x.ndim + len(positions)) for position in positions):
         x = x.unsqueeze(axis)
     return x
 
 
 def gather(inputs: list[Tensor], _: Options) -> Tensor:
-    """Entries along an axis, by their numbers."""
+    """Select entries along an axis by index."""
     x, index, axis = inputs
     return x[(slice(None),) * (int(axis) % x.ndim) + (index.long().to(x.device),)]
 
 
 def variadic_split(inputs: list[Tensor], _: Options) -> tuple[Tensor, ...]:
-    """Pieces along an axis; one length may be -1, the rest."""
+    """Split along an axis; one length may be -1, for the rest."""
     x, axis, lengths = inputs[0], int(inputs[1]), inputs[2].tolist()
     rest = x.shape[axis] - sum(length for length in lengths if length >= 0)
     return tuple(torch.split(x, [rest if length < 0 else length for length in lengths], axis))
 
 
 def broadcast(inputs: list[Tensor], options: Options) -> Tensor:
-    """To the shape in the second input, or to the one that both fit."""
+    """Broadcast to the shape in the second input, or to the common shape of both."""
     x, shape = inputs[0], inputs[1].tolist()
     return x.broadcast_to(np.broadcast_shapes(x.shape, shape) if options.get("mode") == "bidirectional" else shape)
 
 
 def convolution(inputs: list[Tensor], options: Options) -> Tensor:
-    """Weights (out, in, height, width), or with the number of the group first."""
+    """Convolve with weights (out, in, height, width), or (group, out, in, height, width)."""
     x, weights = inputs
     groups, weights = (len(weights), weights.flatten(0, 1)) if weights.ndim == 5 else (1, weights)
     stride, padding, dilation = (parse_integers(options[key]) for key in ("strides", "pads_begin", "dilations"))
@@ -63,14 +63,14 @@ def convolution(inputs: list[Tensor], options: Options) -> Tensor:
 
 
 def transposed_convolution(inputs: list[Tensor], options: Options) -> Tensor:
-    """Weights (group, in, out, height, width)."""
+    """Apply a transposed convolution with weights (group, in, out, height, width)."""
     x, weights = inputs
     stride, padding, dilation = (parse_integers(options[key]) for key in ("strides", "pads_begin", "dilations"))
     return F.conv_transpose2d(x, weights.flatten(0, 1), None, stride, padding, 0, len(weights), dilation)
 
 
-def flag(options: Options, name: str) -> bool:
-    """Whether an option is there and true."""
+def is_true(options: Options, name: str) -> bool:
+    """Return whether an option is set and true."""
     return options.get(name, "").lower() in ("true", "1")
 
 
@@ -86,7 +86,7 @@ OPERATIONS: dict[str, Operation] = {
     "Multiply": lambda inputs, _: inputs[0] * inputs[1],
     "PReLU": lambda inputs, _: F.prelu(inputs[0], inputs[1].flatten()),
     "Power": lambda inputs, _: inputs[0] ** inputs[1],
-    "ReduceMean": lambda inputs, options: inputs[0].mean(inputs[1].flatten().tolist(), flag(options, "keep_dims")),
+    "ReduceMean": lambda inputs, options: inputs[0].mean(inputs[1].flatten().tolist(), is_true(options, "keep_dims")),
     "Reshape": reshape,
     "ShapeOf": lambda inputs, _: torch.tensor(inputs[0].shape),
     "Squeeze": lambda inputs, _: inputs[0].squeeze(inputs[1].flatten().tolist()),
@@ -97,5 +97,5 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def parse_integers(text: str) -> list[int]:
-    """Whole numbers as the files write them: "2, 1"; none for ""."""
+    """Return the integers in a list such as "2, 1"."""
     return [int(part) for part in text.split(",") if part.strip()]

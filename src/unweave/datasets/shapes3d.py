@@ -1,4 +1,4 @@
-"""3DShapes: a room with one object in it, composed on the device from 480 gray geometries and their colors."""
+"""3DShapes: a room with one object, composed on the device from 480 gray geometries and their colors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.containers import Factorial, Grid
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.data.readers.arrays import load_array
@@ -33,11 +33,16 @@ HUES = torch.tensor([colorsys.hsv_to_rgb(k / 10, 1, 1) for k in range(10)])  # (
 
 @final
 class Shapes3D(Dataset):
-    """3DShapes (Burgess and Kim, 2018): 480,000 images, the original file where it is found, else a look-alike.
+    """3DShapes (Burgess and Kim, 2018): 480,000 images from the published file if it exists, else a look-alike.
 
-    The look-alike was rendered with MuJoCo, as the original was, in a room of our own measure. Hues only scale the
-    light that a surface gives back, so every image is the sky plus three gray pictures (floor, wall, object), each
-    times its color; 480 geometries (scale, shape, orientation) make all of them.
+    The look-alike was rendered with MuJoCo, like the original, in a room with our own dimensions. Hues only scale the
+    light that a surface reflects. Every image is therefore the sky plus three gray images (floor, wall, object), each
+    times its color. 480 geometries (scale, shape, orientation) give all images.
+
+    Example:
+        >>> data = Shapes3D(source="rendered").load()
+        >>> len(data), data.shape
+        (480000, (3, 64, 64))
     """
 
     name = "shapes3d"
@@ -54,10 +59,10 @@ class Shapes3D(Dataset):
     )
 
     source: Literal["auto", "original", "rendered"] = "auto"
-    """the original file (5.9 GB of memory), our look-alike (12 MB), or the original where it is found"""
+    """Published file (5.9 GB of memory), look-alike (12 MB), or the published file if it exists."""
 
-    def load(self) -> FactorData:
-        if not self._original():
+    def load(self) -> Grid | Room:
+        if not self._uses_published_file():
             with as_file(files(__package__) / "assets" / "shapes3d_basis.npz") as path:
                 return Room(*read_basis(path))
         try:
@@ -68,23 +73,23 @@ class Shapes3D(Dataset):
         return Grid(images.permute(0, 3, 1, 2), FACTORS)
 
     def title(self) -> str:
-        return "shapes3d" if self._original() else "shapes3d (look-alike)"
+        return "shapes3d" if self._uses_published_file() else "shapes3d (look-alike)"
 
     def recipe(self) -> dict[str, Any]:
-        """The look-alike has a version: another basis would be other data."""
-        return super().recipe() | ({} if self._original() else {"basis": BASIS_VERSION})
+        """Return the recipe; the look-alike has a version, since another basis would be other data."""
+        return super().recipe() | ({} if self._uses_published_file() else {"basis": BASIS_VERSION})
 
-    def _original(self) -> bool:
+    def _uses_published_file(self) -> bool:
         return self.source == "original" or (self.source == "auto" and self.is_available())
 
 
 @final
 class Room(Factorial):
-    """x = sky + sum over floor, wall, object of shade x color, for each geometry."""
+    """The look-alike: x = sky + sum of shade * color over floor, wall and object, for each geometry."""
 
     def __init__(self, shade: Tensor, sky: Tensor) -> None:
         super().__init__(FACTORS, (3, 64, 64), shade.device)
-        # By geometry: how light each surface is (3), and the sky (3 channels), which counts as three more surfaces.
+        # For each geometry the light on three surfaces, and the three channels of the sky as further surfaces.
         planes = [shade.reshape(480, 3, 4096), sky.reshape(480, 4096, 3).mT]
         self.basis = torch.cat(planes, 1)  # (480, 6, 4096) bytes
         self.hues, self.eye = HUES.to(shade.device), torch.eye(3, device=shade.device)
@@ -93,7 +98,7 @@ class Room(Factorial):
         row = index.reshape(-1)
         surfaces = torch.stack([row // 48_000, row // 4_800 % 10, row // 480 % 10], 1)  # floor, wall, object
         planes = self.basis.index_select(0, row % 480).float()  # (n, surface, pixel)
-        if torch.compiler.is_compiling():  # a sum that a compiler makes one pass over the bytes
+        if torch.compiler.is_compiling():  # the compiler fuses this sum into one pass over the bytes
             color = self.hues[surfaces] / 255  # (n, surface, channel)
             x = sum((color[:, k, :, None] * planes[:, None, k] for k in range(3)), planes[:, 3:] / 255)
         else:
@@ -103,7 +108,7 @@ class Room(Factorial):
 
 
 def read_basis(path: Path) -> tuple[Tensor, Tensor]:
-    """The gray pictures, (8, 4, 15, 3, 64, 64), and the sky, (8, 4, 15, 64, 64, 3), by scale, shape and orientation."""
+    """Return the gray images, (8, 4, 15, 3, 64, 64), and the sky, (8, 4, 15, 64, 64, 3)."""
     with load_array(path) as arrays:
         shade, sky = (torch.from_numpy(np.asarray(arrays[name])) for name in ("shade", "sky"))
     return shade, sky

@@ -1,4 +1,4 @@
-"""Slices of the grids: a few factors vary, the others stay in the middle."""
+"""Slices of grids: a few factors vary, the others stay at their middle value."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ import numpy as np
 import torch
 
 from unweave.data.containers import Factorial, Table
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.datasets.dsprites import DSprites
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.utils.errors import InputError
 
-ARC = 6  # of ten hues: an open arc, whose ends do not meet, has an order
+ARC = 6  # hues used, out of ten: an open arc has an order, the full circle has none
 
 
 class Slice(Dataset):
-    """Images of dSprites or 3DShapes in which two to four factors vary, as the manifolds of Horan et al. need them."""
+    """Images of dSprites or 3DShapes in which only a few factors vary (the manifolds of Horan et al., 2021).
+
+    Example:
+        >>> data = Slice(of="shapes3d", vary=("wall", "scale"), points=20).load()
+        >>> [factor.name for factor in data.factors]
+        ['wall', 'scale']
+    """
 
     name = "slice"
     paper = "Horan, Richardson and Weiss (2021), Sec. 3: dSprites-like manifolds are locally isometric"
 
     of: Literal["dsprites", "shapes3d"] = "dsprites"
-    """which grid"""
+    """Grid to slice."""
     vary: tuple[str, ...] = ("x", "y")
-    """the factors that vary; of hues the first six of ten, of a full turn its first half: arcs have an order"""
+    """Factors that vary. Of hues the first six, of angles the first half turn are used, so that they have an order."""
     points: int = 3_000
-    """images, drawn from the slice without repeats; fewer where the slice has fewer"""
+    """Number of images, drawn without repetition; fewer if the slice has fewer."""
     seed: int = 0
-    """the same seed gives the same images"""
+    """Seed of the random sample."""
 
     def _grid(self) -> Dataset:
         return DSprites() if self.of == "dsprites" else Shapes3D()
 
     def title(self) -> str:
-        """With the factors, and with what stands in for the original, if something does."""
+        """Return a title with the factors, and with the substitute for the published data if there is one."""
         return f"slice of {self._grid().title()} ({', '.join(self.vary)})"
 
-    def load(self) -> FactorData:
+    def load(self) -> Table:
         grid = self._grid().load()
         assert isinstance(grid, Factorial)
         columns = [grid.column(name) for name in self.vary]

@@ -1,4 +1,4 @@
-"""Images of a moving square: the two simple manifolds of the HLLE+ICA paper, rendered from a few numbers."""
+"""Images of a moving square: the two simple manifolds of the HLLE+ICA paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.containers import Mixing
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.utils.errors import InputError
 
@@ -18,62 +18,69 @@ PAPER = "Horan, Richardson and Weiss (2021), Sec. 4"
 
 @final
 class SquaresXY(Dataset):
-    """A white square on black, moved in x and y, both uniform: locally isometric to its position."""
+    """A white square on black at a uniform position (x, y): images are locally isometric to the position.
+
+    Example:
+        >>> SquaresXY(points=100).load().shape
+        (1, 64, 64)
+    """
 
     name = "squares-xy"
     paper = PAPER
 
     points: int = 3_000
-    """number of images"""
+    """Number of images."""
     size: int = 64
-    """width and height of an image in pixels"""
+    """Width and height of an image in pixels."""
     side: float = 16.0
-    """side of the square in pixels"""
+    """Side of the square in pixels."""
     blur: float = 0.0
-    """standard deviation, in pixels, of the smoothing of its edges; 0 keeps them hard"""
+    """Standard deviation of the blur of its edges in pixels; 0 keeps them sharp."""
     seed: int = 0
-    """the same seed gives the same images"""
+    """Seed of the random sample."""
 
-    def load(self) -> FactorData:
-        room = _room(self.size, self.side, self.blur)
+    def load(self) -> Mixing:
+        distance = _check_range(self.size, self.side, self.blur)
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return torch.rand(n, 2, generator=rng, device=rng.device) * room
+            return torch.rand(n, 2, generator=rng, device=rng.device) * distance
 
         def mix(c: Tensor) -> Tensor:  # (..., 2) -> (..., 1, size, size)
-            x, y = (self._profile(c[..., i]) for i in (0, 1))
+            x, y = (profile(c[..., i], self.size, self.side, self.blur) for i in (0, 1))
             return (y[..., :, None] * x[..., None, :])[..., None, :, :]
 
         factors = (Factor("x"), Factor("y"))
         return Mixing(factors, (1, self.size, self.size), prior, mix, points=self.points, seed=self.seed)
 
-    def _profile(self, start: Tensor) -> Tensor:
-        return profile(start, self.size, self.side, self.blur)
-
 
 @final
 class SquaresXC(Dataset):
-    """A colored square on black, moved along the diagonal; position and color are uniform."""
+    """A colored square on black, moved along the diagonal; position and color are uniform.
+
+    Example:
+        >>> SquaresXC(points=100).load().shape
+        (3, 64, 64)
+    """
 
     name = "squares-xc"
     paper = PAPER
 
     points: int = 3_000
-    """number of images"""
+    """Number of images."""
     size: int = 64
-    """width and height of an image in pixels"""
+    """Width and height of an image in pixels."""
     side: float = 16.0
-    """side of the square in pixels"""
+    """Side of the square in pixels."""
     blur: float = 0.0
-    """standard deviation, in pixels, of the smoothing of its edges; 0 keeps them hard"""
+    """Standard deviation of the blur of its edges in pixels; 0 keeps them sharp."""
     seed: int = 0
-    """the same seed gives the same images"""
+    """Seed of the random sample."""
 
-    def load(self) -> FactorData:
-        room = _room(self.size, self.side, self.blur)
+    def load(self) -> Mixing:
+        distance = _check_range(self.size, self.side, self.blur)
 
         def prior(n: int, rng: Generator) -> Tensor:
-            return torch.rand(n, 2, generator=rng, device=rng.device) * torch.tensor([room, 1.0], device=rng.device)
+            return torch.rand(n, 2, generator=rng, device=rng.device) * torch.tensor([distance, 1.0], device=rng.device)
 
         def mix(c: Tensor) -> Tensor:  # (..., 2) -> (..., 3, size, size)
             p = profile(c[..., 0], self.size, self.side, self.blur)
@@ -87,7 +94,7 @@ class SquaresXC(Dataset):
 
 
 def profile(start: Tensor, size: int, side: float, blur: float) -> Tensor:
-    """How much of each pixel an interval [start, start + side] covers, (...) -> (..., size)."""
+    """Return the fraction of each pixel that the interval [start, start + side] covers, (...) -> (..., size)."""
     left = torch.arange(size, dtype=start.dtype, device=start.device)
     start = start[..., None]
     if blur == 0:
@@ -96,10 +103,12 @@ def profile(start: Tensor, size: int, side: float, blur: float) -> Tensor:
     return torch.special.ndtr((start + side - center) / blur) - torch.special.ndtr((start - center) / blur)
 
 
-def _room(size: int, side: float, blur: float) -> float:
-    """How far the square can move without leaving the image."""
+def _check_range(size: int, side: float, blur: float) -> float:
+    """Return how far the square can move without leaving the image, in pixels."""
     if not 0 < side < size:
-        raise InputError(f"a square of side {side:g} cannot move in an image of {size} x {size}: side must be smaller")
+        raise InputError(
+            f"a square of side {side:g} cannot move in an image of {size} x {size}: expected a smaller side"
+        )
     if blur < 0:
         raise InputError(f"blur={blur:g}: expected pixels, 0 or more")
     return size - side

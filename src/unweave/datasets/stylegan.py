@@ -33,41 +33,41 @@ FILES = (
 
 
 class Weights(NamedTuple):
-    """The .xml files of the two networks; each has its .bin beside it."""
+    """Paths of the .xml files of both networks; each has its .bin beside it."""
 
     mapping: Path
     synthesis: Path
 
 
 def find_weights() -> Weights:
-    """The networks inside the installed package `random_face`, which is not imported; found and whole, or an error."""
+    """Return the verified networks in the installed package `random_face`, which is not imported."""
     spec = importlib.util.find_spec(PACKAGE)
     folders = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-    folder = next((f for f in folders if all((f / original.file).is_file() for original in FILES)), None)
+    folder = next((f for f in folders if all((f / file.file).is_file() for file in FILES)), None)
     if folder is None:
         raise MissingData(
-            "the face generator's weights are not here: pip install 'unweave[faces]' (research use only), "
-            "or, without the other packages it asks for, pip install --no-deps random-face==2021.7.21.1"
+            "the weights of the face generator are missing: pip install 'unweave[faces]' (research use only), "
+            "or, without its dependencies, pip install --no-deps random-face==2021.7.21.1"
         )
-    for original in FILES:
-        original.check(folder / original.file)
+    for file in FILES:
+        file.check(folder / file.file)
     return Weights(folder / FILES[0].file, folder / FILES[2].file)
 
 
 class Directions(NamedTuple):
-    """The principal directions of W, the widest first."""
+    """Principal directions of W, by decreasing variance."""
 
     mean: Tensor  # (512,)
-    components: Tensor  # (count, 512), of length 1
-    deviations: Tensor  # (count,), the standard deviation of w along each
+    components: Tensor  # (count, 512), unit vectors
+    deviations: Tensor  # (count,), standard deviations of w along them
 
 
 def principal_directions(
     mapping: Callable[[Tensor], Tensor], samples: int = 10_000, count: int = 10, seed: int = 0, *, width: int = 512
 ) -> Directions:
-    """PCA of w = mapping(z) over standard normal z (GANSpace: Haerkoenen et al., 2020, Sec. 2.2).
+    """Compute the PCA of w = mapping(z) for standard normal z (GANSpace: Haerkoenen et al., 2020, Sec. 2.2).
 
-    A component's sign is free; here its largest entry, in absolute value, is positive.
+    The sign of a component is arbitrary; here its entry of largest absolute value is positive.
     """
     if not 1 <= count <= width or samples <= count:
         raise InputError(
@@ -75,7 +75,7 @@ def principal_directions(
         )
     rng = Generator().manual_seed(seed)
     total, products = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
-    for start in range(0, samples, 1_000):  # sums only: a million samples would take gigabytes
+    for start in range(0, samples, 1_000):  # sums only, since a million samples would take gigabytes
         with torch.no_grad():
             w = mapping(torch.randn(min(1_000, samples - start), width, generator=rng)).double().cpu()
         total, products = total + w.sum(0), products + w.T @ w  # (512,), (512, 512)
@@ -91,13 +91,18 @@ def principal_directions(
 def face_generator(
     synthesis: OpenVinoNetwork | None = None, *, size: int = 64, batch: int = 1
 ) -> Callable[[Tensor], Tensor]:
-    """A function from w, (n, 512), or W+, (n, slots, 512), to images (n, 3, size, size) in [0, 1].
+    """Return a function from w, (n, 512), or W+, (n, slots, 512), to images (n, 3, size, size) in [0, 1].
 
-    Without a network, the installed one, on the CPU. Images are averaged down from 1024 x 1024, `batch` at a time, to
-    bound the memory; one is fastest on a CPU, a GPU likes more. They come back with the type and on the device of w.
+    Args:
+        synthesis: Synthesis network; by default the installed one, on the CPU.
+        size: Width and height of the images, averaged down from 1024.
+        batch: Images rendered at a time, which bounds the memory. One is fastest on a CPU; a GPU needs more.
+
+    Returns:
+        A function whose images have the dtype and device of w.
     """
     if size < 1 or batch < 1:
-        raise InputError(f"size={size}, batch={batch}: both must be at least 1")
+        raise InputError(f"size={size}, batch={batch}: expected at least 1 for both")
     network = OpenVinoNetwork(find_weights().synthesis) if synthesis is None else synthesis
 
     def render(w: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Photographed and rendered toys: SmallNORB and Cars3D, from their original files."""
+"""SmallNORB and Cars3D, from their published files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,12 @@ NORB_MD5 = {
 
 @final
 class SmallNORB(Dataset):
-    """SmallNORB (LeCun et al., 2004): 24,300 gray photographs of 50 toys, by elevation, azimuth and lighting."""
+    """SmallNORB (LeCun et al., 2004): 24,300 gray photographs of 50 toys, by elevation, azimuth and lighting.
+
+    Example:
+        >>> SmallNORB().load().shape  # doctest: +SKIP
+        (1, 64, 64)
+    """
 
     name = "small-norb"
     paper = "LeCun, Huang and Bottou (2004)"
@@ -51,9 +56,9 @@ class SmallNORB(Dataset):
     )
 
     split: Literal["train", "test"] = "train"
-    """which toys: five of each category to train, five others to test"""
+    """Toys: five of each category for training, five others for testing."""
     size: int = 64
-    """pixels; the files have 96"""
+    """Width and height in pixels; the files have 96."""
 
     def required_files(self) -> tuple[PublishedFile, ...]:
         return self.files[:3] if self.split == "train" else self.files[3:]
@@ -73,13 +78,18 @@ class SmallNORB(Dataset):
             Factor("azimuth", 18, "circular"),
             Factor("lighting", 6, "nominal"),
         ]
-        left = torch.from_numpy(images[:, :1].copy())  # of the two cameras, as the field does
-        return Table(resized(left, self.size), torch.from_numpy(c.astype(np.float64)), factors)
+        left = torch.from_numpy(images[:, :1].copy())  # one of the two cameras, as is customary
+        return Table(resize(left, self.size), torch.from_numpy(c.astype(np.float64)), factors)
 
 
 @final
 class Cars3D(Dataset):
-    """Cars3D (Reed et al., 2015): 183 car models from 4 elevations and 24 azimuths, 17,568 images."""
+    """Cars3D (Reed et al., 2015): 183 car models from 4 elevations and 24 azimuths, 17,568 images.
+
+    Example:
+        >>> Cars3D().load().shape  # doctest: +SKIP
+        (3, 64, 64)
+    """
 
     name = "cars3d"
     paper = "Reed, Zhang, Zhang and Lee (2015)"
@@ -94,7 +104,7 @@ class Cars3D(Dataset):
     )
 
     size: int = 64
-    """pixels; the files have 128"""
+    """Width and height in pixels; the files have 128."""
 
     def load(self) -> FactorData:
         cars = read_cars(self.paths()[0])  # (cars, 128, 128, 3, 24, 4)
@@ -104,11 +114,11 @@ class Cars3D(Dataset):
             Factor("azimuth", 24, "circular"),
             Factor("object", len(cars), "nominal"),
         ]
-        return Grid(resized(images, self.size), factors)
+        return Grid(resize(images, self.size), factors)
 
 
 def read_binary_matrix(path: Path) -> np.ndarray:
-    """NORB's own format: a magic number, the number of axes, at least three lengths, the values; little-endian."""
+    """Return the array in NORB's format: magic number, number of axes, at least three lengths, values."""
     kinds = {0x1E3D4C55: "<u1", 0x1E3D4C54: "<i4", 0x1E3D4C56: "<i2", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
     try:
         content = gzip.decompress(path.read_bytes())
@@ -119,18 +129,18 @@ def read_binary_matrix(path: Path) -> np.ndarray:
         values = np.frombuffer(content, kinds[magic], offset=8 + 4 * len(lengths))
         return values.reshape(lengths[:axes])
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InputError(f"{path} is not a whole NORB file ({error}); get it again") from error
+        raise InputError(f"{path} is not a complete NORB file ({error}); get it again") from error
 
 
 def read_cars(path: Path) -> np.ndarray:
-    """The images of all cars in the archive, (cars, 128, 128, 3, 24, 4), in the order of its list."""
+    """Return the images of all cars in the archive, (cars, 128, 128, 3, 24, 4), in the order of its list."""
     try:
         with tarfile.open(path) as archive:
             members = {m.name.removeprefix("./"): m for m in archive.getmembers() if m.isfile()}
             listing = archive.extractfile(members["data/cars/list.txt"])
             assert listing is not None
             names = listing.read().decode().split()
-            cars = [loadmat(io.BytesIO(_content(archive, members[f"data/cars/{n}.mat"])))["im"] for n in names]
+            cars = [loadmat(io.BytesIO(_read_member(archive, members[f"data/cars/{n}.mat"])))["im"] for n in names]
         return np.stack(cars).astype(np.uint8)
     except (OSError, EOFError, KeyError, ValueError, tarfile.TarError, zlib.error) as error:
         raise InputError(
@@ -138,14 +148,15 @@ def read_cars(path: Path) -> np.ndarray:
         ) from error
 
 
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the content of a file in the archive."""
     file = archive.extractfile(member)
     assert file is not None
     return file.read()
 
 
-def resized(images: torch.Tensor, size: int, batch: int = 1_000) -> torch.Tensor:
-    """Bytes (n, channels, h, w) to (n, channels, size, size), each pixel the mean of what it covers."""
+def resize(images: torch.Tensor, size: int, batch: int = 1_000) -> torch.Tensor:
+    """Resize bytes (n, channels, h, w) to (n, channels, size, size) by area averaging."""
     if not 1 <= size <= images.shape[-1]:
         raise InputError(f"size={size}: expected 1 to {images.shape[-1]} pixels")
     if size == images.shape[-1]:

@@ -1,4 +1,4 @@
-"""Nuisances that are new at test time: other backgrounds, other angles, other colors of the object."""
+"""Nuisances that are unseen in training: other backgrounds, angles or colors of the object."""
 
 from __future__ import annotations
 
@@ -16,30 +16,37 @@ from unweave.datasets.mpi3d import MPI3D
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.utils.errors import InputError
 
-NEW = {"shapes3d": "object", "mpi3d": "color"}  # the factor of which half of the values are kept for the test
+UNSEEN_FACTOR = {"shapes3d": "object", "mpi3d": "color"}  # half of its values occur only in the test set
 
 
 @final
 class Unseen(Dataset):
-    """Digits, 3DShapes or MPI3D (real) without some nuisances; scores are of observations that have these."""
+    """Digits, 3DShapes or MPI3D (real) without some nuisances in training; scored on observations that have them.
+
+    Example:
+        >>> len(Unseen(of="shapes3d").load())
+        240000
+    """
 
     name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
-    """kept for the test: three backgrounds; also four angles; half of the object's colors (both grids)"""
-    apart: bool = False
-    """of the grids' colors: whether those for the test lie side by side, far from the others, not every other one"""
+    """Dataset; unseen are three backgrounds, also four angles, or half of the object's colors (both grids)."""
+    distant: bool = False
+    """For grids: whether the unseen colors are adjacent, far from the others, instead of every other color."""
     part: Literal["train", "test"] = "train"
-    """which of the two"""
+    """Training or test set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.apart and self.of not in NEW:
-            raise InputError(f"apart=True is about the colors of {' and '.join(NEW)}: leave it out for {self.of}")
+        if self.distant and self.of not in UNSEEN_FACTOR:
+            raise InputError(
+                f"distant=True is about the colors of {' and '.join(UNSEEN_FACTOR)}: leave it out for {self.of}"
+            )
 
-    def whole(self) -> Dataset:
-        """What nuisances are left out of."""
+    def source_dataset(self) -> Dataset:
+        """Return the dataset that nuisances are left out of."""
         if self.of == "colored-mnist":
             return ColoredMNIST(split=self.part, form="backgrounds")
         if self.of == "rotation-colored-mnist":
@@ -47,25 +54,27 @@ class Unseen(Dataset):
         return Shapes3D() if self.of == "shapes3d" else MPI3D(variant="real")
 
     def required_files(self) -> tuple[PublishedFile, ...]:
-        other = replace(self, part="test").required_files() if self.part == "train" and self.of not in NEW else ()
-        return (*self.whole().required_files(), *other)
+        other = (
+            replace(self, part="test").required_files() if self.part == "train" and self.of not in UNSEEN_FACTOR else ()
+        )
+        return (*self.source_dataset().required_files(), *other)
 
     def title(self) -> str:
-        far = " far apart" if self.apart else ""
-        return f"{self.whole().title()}, nuisances{far} {'to train' if self.part == 'train' else 'unseen'}"
+        far = " far apart" if self.distant else ""
+        return f"{self.source_dataset().title()}, nuisances{far} {'to train' if self.part == 'train' else 'unseen'}"
 
     def load(self) -> FactorData:
-        data = self.whole().load()
-        if self.of not in NEW:
-            return data  # digits are painted by their part
+        data = self.source_dataset().load()
+        if self.of not in UNSEEN_FACTOR:
+            return data  # the split decides how digits are painted
         assert isinstance(data, Factorial)
         points = data.combinations()
-        column = data.column(NEW[self.of])
+        column = data.column(UNSEEN_FACTOR[self.of])
         values = torch.arange(data.factors[column].size or 0)
         # The paper does not say which half; with every other color, a plain network has the paper's accuracy.
-        test = values >= len(values) // 2 if self.apart else values % 2 == 1
-        kept = values[test == (self.part == "test")]
-        return Subset(data, points[torch.isin(points[:, column], kept)])
+        test = values >= len(values) // 2 if self.distant else values % 2 == 1
+        allowed = values[test == (self.part == "test")]
+        return Subset(data, points[torch.isin(points[:, column], allowed)])
 
     def evaluation_data(self, data: FactorData) -> FactorData:
         return data if self.part == "test" else replace(self, part="test").load()

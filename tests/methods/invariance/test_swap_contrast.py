@@ -378,9 +378,9 @@ def test_colors_for_the_test_are_every_other_one_or_far_apart():
         return data.levels(data.column("object")).tolist()
 
     assert hues(part="test") == [1, 3, 5, 7, 9]
-    assert (hues(apart=True), hues(apart=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
-    with pytest.raises(InputError, match="apart=True is about the colors of shapes3d and mpi3d"):
-        unweave.datasets.Unseen(of="colored-mnist", apart=True)
+    assert (hues(distant=True), hues(distant=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
+    with pytest.raises(InputError, match="distant=True is about the colors of shapes3d and mpi3d"):
+        unweave.datasets.Unseen(of="colored-mnist", distant=True)
 
 
 def test_a_class_that_has_a_nuisance_to_itself_is_an_error(labeled_table):

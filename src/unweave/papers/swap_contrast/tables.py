@@ -86,7 +86,7 @@ def usual_steps(options: Options) -> int:
 
 def make_data(options: Options) -> Unseen:
     """Return the recipe of the training set."""
-    return Unseen(of=options.data, apart=options.distant)
+    return Unseen(of=options.data, distant=options.distant)
 
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
