@@ -358,7 +358,7 @@ def test_files_of_one_name_and_classes_of_a_catalog_name_are_told_apart(tmp_path
     done = execute_run(Run(DATA, one()), tmp_path / "r", SCORERS)
     with pytest.raises(InputError, match="not of the catalog"):
         load(tmp_path / "r")
-    with pytest.raises(InputError, match="another 'pca'"):
+    with pytest.raises(InputError, match="another version of your class 'pca'"):
         two.load(tmp_path / "r")
     again = one.load(tmp_path / "r")
     assert isinstance(again.w_, np.ndarray)

@@ -86,7 +86,7 @@ def compute_scores(inputs: MetricInputs, codes: np.ndarray, scorers: dict[str, M
 class _Task(NamedTuple):
     """What all runs of a pack share while they are scored, small enough to be sent to another process."""
 
-    x: np.ndarray | None  # an array, since processes share its memory, where each would get its own copy of a tensor
+    x: np.ndarray | None
     c: Tensor
     factors: Sequence[Factor]
     scorers: dict[str, Metric]
@@ -107,7 +107,7 @@ def score_pack(
     With a number of `threads`, every run uses so many, in whatever process: results do not depend on where it ran.
     """
     used = {scorer.facts.truth for scorer in scorers.values()}
-    x = evaluation.sample.x.numpy(force=True) if "inputs" in used else None
+    x = evaluation.inputs if "inputs" in used else None
     task = _Task(x, evaluation.sample.c, evaluation.data.factors, scorers, threads)
     waiting, start = list(pack), time.perf_counter()
     while waiting and (len(waiting) == 1 or threads is None or time.perf_counter() - start < PARALLEL_AFTER):
@@ -119,7 +119,9 @@ def score_pack(
         notify(f"{waiting[0].title()}: scoring {len(waiting)} more, several at once")
         every = [_encode(run, evaluation) for run in waiting]
         methods = [run.method if "decoder" in used else None for run in waiting]
-        yield from zip(waiting, every, _score_in_parallel(waiting, methods, every, task, jobs), strict=True)
+        # A plain array is shared by all processes; of any other class each would get its own copy.
+        shared = task._replace(x=None if x is None else np.asarray(x))
+        yield from zip(waiting, every, _score_in_parallel(waiting, methods, every, shared, jobs), strict=True)
 
 
 def _score_in_parallel(

@@ -23,7 +23,7 @@ from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural
-from unweave.metrics.local_isometry import near_pairs
+from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.source import source_hash
 from unweave.utils.storage import read_json, recipe_hash, to_jsonable, write_json
@@ -90,6 +90,7 @@ class EvaluationSet(NamedTuple):
 
     data: FactorData
     sample: Sample
+    inputs: PreparedInputs  # the observations of the sample as an array
     seconds: float  # of training, per run
 
 
@@ -99,10 +100,10 @@ def write_run(
     """Write model, codes, scores, history and provenance of one run, and return them."""
     method, recipe = run.method, {"key": run.key, **run.recipe()}
     history = method.history if isinstance(method, Neural) else pd.DataFrame()
-    env = environment(run.data.title(), *evaluation)
+    env = environment(run.data.title(), evaluation)
     env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
     env["log_likelihood"] = final_likelihood(method, history)
-    factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.sample, codes)
+    factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
     truth = evaluation.sample.c.numpy(force=True)
     method.write(folder)
     write_json(folder / "run.json", recipe)
@@ -134,10 +135,10 @@ def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
     return method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
 
 
-def _shown_pairs(sample: Sample, codes: np.ndarray) -> np.ndarray:
+def _shown_pairs(inputs: PreparedInputs, codes: np.ndarray) -> np.ndarray:
     """Return distances of some near pairs in the data and in the codes, (m, 2)."""
     try:
-        near = near_pairs(sample.x, codes)
+        near = near_pairs(inputs, codes)
     except InputError:  # too few observations, of which the local isometry score has warned
         return np.zeros((0, 2))
     shown = np.random.default_rng(0).permutation(len(near.dx))[:MAX_SHOWN_PAIRS]
@@ -216,18 +217,18 @@ def _check_texts(recipe: dict[str, Any], env: dict[str, Any]) -> None:
     float(env["seconds"])
 
 
-def environment(title: str, data: FactorData, sample: Sample, seconds: float) -> dict[str, Any]:
+def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
     """Return the provenance: data, machine, versions, training time in seconds."""
     packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {
-        "seconds": round(seconds, 3),
+        "seconds": round(evaluation.seconds, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": {
             "title": title,
-            "observations": len(sample.x),
-            "shape": list(data.shape),
-            "factors": [vars(f) for f in data.factors],
-            "sha256": hashlib.sha256(sample.x.numpy(force=True).tobytes()).hexdigest(),
+            "observations": len(evaluation.inputs),
+            "shape": list(evaluation.data.shape),
+            "factors": [vars(f) for f in evaluation.data.factors],
+            "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version(), "unweave": __version__}
         | {name: version(name) for name in packages},

@@ -22,6 +22,7 @@ from unweave.experiments.run import EvaluationSet, FinishedRun, Run, read_run, w
 from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric
+from unweave.metrics.local_isometry import PreparedInputs
 from unweave.training.callbacks import Callback
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
@@ -105,7 +106,8 @@ def _train_and_write(
     settings.say(f"{title}: loading data")
     data = first.data.load()
     sample = evaluation_sample(first, data, settings.evaluation_size)
-    check_finite(sample.x.numpy(force=True), what=first.data.title())
+    inputs = sample.x.numpy(force=True).view(PreparedInputs)
+    check_finite(inputs, what=first.data.title())
     place = places[missing[0].key]
     with atomic_folder(place) as draft:
         shutil.rmtree(draft)  # an error about a folder that cannot be written must come before the training
@@ -123,7 +125,7 @@ def _train_and_write(
     failed = {run.key: f for run, f in zip(pack, trained.failures, strict=True) if f is not None}
     result.errors.update({key: InputError(failure.text()) for key, failure in failed.items()})
     able = [run for run in missing if run.key not in failed]
-    evaluation = EvaluationSet(data, sample, trained.seconds)
+    evaluation = EvaluationSet(data, sample, inputs, trained.seconds)
     if _score_and_write(able, places, evaluation, settings, result, threads=1 if len(pack) > 1 else None):
         checkpoint.unlink(missing_ok=True)
 

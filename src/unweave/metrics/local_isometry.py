@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.methods.spectral.isometry import CLOSEST_FRACTION, closest_pairs, isometry_score, rescaled_distances
-from unweave.metrics.contract import metric, validate_pair
+from unweave.methods.spectral.isometry import CLOSEST_FRACTION, Pairs, closest_pairs, isometry_score, rescaled_distances
+from unweave.metrics.contract import as_matrix, metric, validate_pair, validate_rows
 from unweave.utils.errors import InputError
 
 
@@ -49,16 +49,35 @@ def local_isometry(
     return isometry_score(pairs.dz, pairs.dx)
 
 
+class PreparedInputs(np.ndarray):
+    """Observations (n, ...) that remember their closest pairs, for the comparison with many codes.
+
+    It is an array, so that every metric takes it. Do not change its values.
+    """
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self._closest: dict[tuple[float, int, int], tuple[np.ndarray, Pairs]] = {}
+
+    def closest(self, share: float, points: int, seed: int) -> tuple[np.ndarray, Pairs]:
+        """Return the rows of a subsample and the closest share of its pairs, computed the first time only."""
+        key = share, points, seed
+        if key not in self._closest:
+            rows = np.arange(len(self))
+            if len(self) > points:
+                rows = np.sort(np.random.default_rng(seed).choice(len(self), points, replace=False))
+            self._closest[key] = rows, closest_pairs(as_matrix(np.asarray(self)[rows], "inputs"), share)
+        return self._closest[key]
+
+
 def near_pairs(
     inputs: Any, codes: Any, *, closest: float = CLOSEST_FRACTION, points: int = 3_000, seed: int = 0
 ) -> NearPairs:
     """Return the closest share of all pairs of inputs with their distances in the data and in the rescaled codes."""
-    x, z = validate_pair(inputs, codes, what="inputs")
+    if not isinstance(inputs, PreparedInputs):
+        inputs = validate_pair(inputs, codes, what="inputs")[0].view(PreparedInputs)
+    z = as_matrix(codes, "codes")
+    validate_rows(inputs.reshape(len(inputs), -1), z, "inputs")
     if not 0 < closest <= 1:
         raise InputError(f"closest={closest}: expected a share of the pairs between 0 and 1")
-    if len(x) > points:
-        chosen = np.random.default_rng(seed).choice(len(x), points, replace=False)
-        chosen.sort()
-        x, z = x[chosen], z[chosen]
-    pairs = closest_pairs(x, closest)
-    return NearPairs(*pairs, rescaled_distances(z, pairs))
+    rows, pairs = inputs.closest(closest, points, seed)
+    return NearPairs(pairs.i, pairs.j, pairs.dx, rescaled_distances(z[rows], pairs))
