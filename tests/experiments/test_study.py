@@ -370,7 +370,7 @@ def test_a_class_whose_code_cannot_be_read_has_no_key():
     code = "import unweave\nclass M(unweave.Method):\n    def learn(self, d): ...\n    def encode(self, x): return x\n"
     code += "unweave.Run(unweave.datasets.SquaresXY(), M()).key\n"
     out = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False, timeout=60)
-    assert "put it in a file" in out.stderr
+    assert "define it in a file" in out.stderr
 
 
 def test_an_axis_of_tuples_keeps_its_tuples():
