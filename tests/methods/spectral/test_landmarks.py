@@ -35,7 +35,7 @@ def test_landmarks_recover_the_factors_and_are_reported():
 
 def test_landmarks_average_noise_that_hides_a_factor():
     """Noise as large as the spacing of points: solved for all of them, one factor is lost."""
-    x, z = swiss_roll(20_000)
+    x, z = swiss_roll(10_000)
     x = x @ np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3)))[0].T
     x = x + 0.4 * np.random.default_rng(1).normal(size=x.shape)
     averaged = HessianICA(latent_dim=2).fit(x)
@@ -43,4 +43,4 @@ def test_landmarks_average_noise_that_hides_a_factor():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         everything = HessianICA(latent_dim=2, n_neighbors=12, landmarks=0).fit(x)
-    assert mcc(z, everything.transform(x)) < 0.9
+    assert mcc(z, everything.transform(x)) < 0.8

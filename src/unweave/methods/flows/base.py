@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float, split_rows
@@ -230,6 +231,16 @@ class NormalizingFlow(Neural):
         y = self.output_means_.to(z).repeat(len(z), 1)
         y[:, self.order_[: z.shape[1]]] = z
         return y
+
+    def to_tensor(self, X: Any) -> Tensor:
+        """Return validated observations, (n, *shape)."""
+        check_is_fitted(self)
+        x = self.validate_observations(X, reset=False)
+        if x.shape[1:] != self.shape_:
+            raise InputError(
+                f"{type(self).__name__} learned from observations of shape {self.shape_} and is given {x.shape[1:]}"
+            )
+        return as_float(torch.from_numpy(x)).float()
 
     def constant(self) -> float:
         """Return the part of -log p(x) that the loss leaves out, in nats: it is that of standardized observations."""

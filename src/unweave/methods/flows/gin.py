@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
-from unweave.data.core import FactorData, as_float
+from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.base import FigureName
 from unweave.methods.flows import class_diagnosis as diagnosis
@@ -227,7 +227,7 @@ class GIN(NormalizingFlow):
 
         This is the density of observations with the noise that training adds. Add it to clean ones first.
         """
-        x = self._to_tensor(X)
+        x = self.to_tensor(X)
         outputs = self.outputs_and_log_det(x)
         if y is not None:
             coefficients = self.coefficients(to_probabilities(y, self.class_names_, len(x)))
@@ -261,7 +261,7 @@ class GIN(NormalizingFlow):
         variables are at the means of the new class. Prefer this for images: where the old class hardly varies and the
         new one does, hundreds of small deviations would grow large.
         """
-        x = self._to_tensor(X)
+        x = self.to_tensor(X)
         if from_label is None:
             eps = torch.randn(x.shape, generator=Generator().manual_seed(0))  # densities are of noisy observations
             likeliest = self._joint_log_prob(self.outputs_and_log_det(x, eps)).argmax(1)
@@ -277,14 +277,6 @@ class GIN(NormalizingFlow):
             e[:, self.order_[self.n_informative_ :]] = 0
         coefficients = self.coefficients(to_probabilities(label, self.class_names_, len(e)))
         return self.to_observations(self.distribution().color(e, coefficients)).numpy()
-
-    def _to_tensor(self, X: Any) -> Tensor:
-        """Return validated observations, (n, *shape)."""
-        check_is_fitted(self)
-        x = self.validate_observations(X, reset=False)
-        if x.shape[1:] != self.shape_:
-            raise InputError(f"GIN learned from observations of shape {self.shape_} and is given {x.shape[1:]}")
-        return as_float(torch.from_numpy(x)).float()
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 
