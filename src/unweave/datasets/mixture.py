@@ -75,5 +75,5 @@ class GaussianMixture(Dataset):
         features = 2 + self.noise_dims
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))
-            flow = vector_flow(features, self.blocks, 10, rng, clamp=self.mixing, volume="free", rest=False)
+            flow = vector_flow(features, self.blocks, 10, rng, clamp=self.mixing, volume="free", identity_start=False)
             return flow.eval()

@@ -1,1 +1,1 @@
-"""Anatomy: shapes in, modules out. A module knows no data, no optimizer and no paper's loss."""
+"""Networks and formulas: shapes in, modules out. Nothing here knows data, optimizers or methods."""

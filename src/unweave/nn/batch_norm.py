@@ -1,18 +1,18 @@
-"""Batch normalization that a pure loss can have; Ioffe and Szegedy (2015)."""
+"""Batch normalization without running averages, so that the loss stays a pure function; Ioffe and Szegedy (2015)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-TINY = 1e-5  # added to variances
+EPS = 1e-5  # added to variances
 
 
 class BatchNormNetwork(nn.Module):
-    """A network with batch normalization behind every activation.
+    """A network with batch normalization after every activation.
 
-    Averages that are kept while it learns would make a loss something else than a function of weights and batch. So
-    means and variances are those of the rows at hand, and later those of some usual inputs: `freeze_statistics`.
+    Running averages would make the loss depend on more than weights and batch. So means and variances are those of the
+    batch, and after training those of a fixed set of inputs, see `freeze_statistics`.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -26,14 +26,14 @@ class BatchNormNetwork(nn.Module):
                 self.layers.append(BatchNormLayer(features))
 
     def forward(self, x: Tensor, rows: int | None = None) -> Tensor:
-        """(n, d) -> (n, ...), by the means and variances of the first rows, or by those it has settled on."""
+        """Map (n, d) -> (n, ...), normalized by the first `rows` of the batch, or by the frozen statistics."""
         for layer in self.layers:
             x = layer(x, rows) if isinstance(layer, BatchNormLayer) else layer(x)
         return x
 
     @torch.no_grad()
     def freeze_statistics(self, x: Tensor) -> None:
-        """Means and variances from now on: those of these rows."""
+        """Use the means and variances of these inputs, (n, d), from now on."""
         for layer in self.layers:
             if isinstance(layer, BatchNormLayer):
                 layer.mean, layer.var = layer.moments(x)
@@ -43,7 +43,7 @@ class BatchNormNetwork(nn.Module):
 
 
 class BatchNormLayer(nn.Module):
-    """Mean 0 and variance 1 of every feature, over rows and pixels; then a scale and a shift, learned."""
+    """Scales every feature to mean 0 and variance 1 over rows and pixels; then applies a learned scale and shift."""
 
     mean: Tensor
     var: Tensor
@@ -55,12 +55,12 @@ class BatchNormLayer(nn.Module):
         self.register_buffer("var", torch.ones(features))
 
     def forward(self, x: Tensor, rows: int | None) -> Tensor:
-        """(n, features, ...) -> the same."""
+        """Normalize (n, features, ...) by its first `rows`, or by the frozen statistics."""
         mean, var = (self.mean, self.var) if rows is None else self.moments(x[:rows])
         mean, var, weight, bias = (v.view(-1, *[1] * (x.ndim - 2)) for v in (mean, var, self.weight, self.bias))
-        return (x - mean) * torch.rsqrt(var + TINY) * weight + bias
+        return (x - mean) * torch.rsqrt(var + EPS) * weight + bias
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Of every feature, (features,)."""
+        """Return mean and variance of every feature, (features,) each."""
         var, mean = torch.var_mean(x.to(self.weight.dtype), [0, *range(2, x.ndim)], correction=0)
         return mean, var

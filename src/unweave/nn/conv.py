@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from unweave.utils.errors import InputError
 
-SMALLEST = 4  # an image is not halved below this side
-LIKELY_SIDE = 16  # of images; so many channels are fewer
+MIN_SIDE = 4  # images are not halved below this side
+MIN_LIKELY_SIDE = 16  # a first axis of this size is rather the height of an image than its channels
 
 
 def conv_encoder(
@@ -22,17 +22,26 @@ def conv_encoder(
     hidden: Sequence[int] = (128,),
     activation: Callable[[], nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
-    """(n, c, h, w) -> (n, out). Each width halves the image by a 4 x 4 convolution of stride 2, as long as its side is
-    even and above 4; what is left of the widths are 3 x 3 convolutions of stride 1. Then fully connected layers. Where
-    a side cannot be halved that often, the image is padded on the right and below.
+    """Return a convolutional encoder, (n, c, h, w) -> (n, out).
+
+    Each width halves the image by a 4 x 4 convolution of stride 2, while its sides are even and above 4. The remaining
+    widths are 3 x 3 convolutions of stride 1. Fully connected layers follow. An image whose side cannot be halved
+    often enough is padded on the right and at the bottom.
 
     For 64 x 64 this is Table 4 of the intervention paper, for 28 x 28 and widths 64, 128, 128 its Table 6.
+
+    Args:
+        shape: (channels, height, width) of the images.
+        out: Number of outputs.
+        widths: Channels of the convolutions.
+        hidden: Widths of the fully connected layers.
+        activation: Makes the activation between layers.
     """
-    channels, side, sizes = _image(shape, len(widths))
+    channels, side, sizes = _padded_size(shape, len(widths))
     down, right = sizes[0] - shape[1], sizes[1] - shape[2]
     layers: list[nn.Module] = [nn.ZeroPad2d((0, right, 0, down))] if down or right else []
     for width in widths:
-        halves = side % 2 == 0 and side > SMALLEST
+        halves = side % 2 == 0 and side > MIN_SIDE
         layers += [nn.Conv2d(channels, width, 4, 2, 1) if halves else nn.Conv2d(channels, width, 3, 1, 1), activation()]
         channels, side = width, side // 2 if halves else side
         sizes = tuple(s // 2 for s in sizes) if halves else sizes
@@ -51,12 +60,14 @@ def conv_decoder(
     hidden: Sequence[int] = (128,),
     activation: Callable[[], nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
-    """(n, latent_dim) -> (n, c, h, w), logits. Fully connected layers up to a small image of the first width, then as
-    many 4 x 4 transposed convolutions of stride 2 as there are widths, fewer where the image is too small for them.
+    """Return a convolutional decoder, (n, latent_dim) -> (n, c, h, w), without a last activation.
+
+    Fully connected layers make a small image with the first width as channels. Then each width doubles the image by a
+    4 x 4 transposed convolution of stride 2; small images have fewer of them. Arguments as in `conv_encoder`.
     """
-    channels, side, sizes = _image(shape, len(widths))
+    channels, side, sizes = _padded_size(shape, len(widths))
     doublings = 0
-    while doublings < len(widths) and side % 2 == 0 and side > SMALLEST:
+    while doublings < len(widths) and side % 2 == 0 and side > MIN_SIDE:
         doublings, side = doublings + 1, side // 2
     widths = list(widths)[len(widths) - max(doublings, 1) :]
     start = tuple(s // 2**doublings for s in sizes)
@@ -73,33 +84,33 @@ def conv_decoder(
 
 
 class Crop(nn.Module):
-    """The upper left part of images."""
+    """Cuts images at the right and the bottom, which undoes the padding of `conv_encoder`."""
 
     def __init__(self, sides: Sequence[int]) -> None:
         super().__init__()
         self.height, self.width = sides
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, c, h or more, w or more) -> (n, c, h, w)."""
+        """Crop (n, c, h or more, w or more) to (n, c, h, w)."""
         return x[:, :, : self.height, : self.width]
 
 
-def _image(shape: tuple[int, ...], most: int) -> tuple[int, int, tuple[int, ...]]:
-    """Channels, the side whose parity decides how often to halve, and both sides, padded where that lets them be halved
-    as often as their size asks for: at full size, every layer after the first would be many times as expensive.
+def _padded_size(shape: tuple[int, ...], max_halvings: int) -> tuple[int, int, tuple[int, ...]]:
+    """Return the channels, the side that decides how often to halve, and both sides after padding.
+
+    Sides are padded so that they can be halved often: layers at full size would be many times as expensive.
     """
     if len(shape) != 3:
-        raise InputError(f"observations of shape {shape}: convolutions want images, (channels, height, width)")
+        raise InputError(f"observations of shape {shape}: convolutions expect images, (channels, height, width)")
     channels, *sides = shape
-    if min(channels, sides[0]) >= LIKELY_SIDE and sides[1] in (3, 4):
+    if min(channels, sides[0]) >= MIN_LIKELY_SIDE and sides[1] in (3, 4):
         text = f"observations of shape {shape} look like images whose channels come last"
         raise InputError(f"{text}: bring them to the front, numpy.moveaxis(x, -1, 1)")
-    unit = 2 ** min(most, max(0, int(math.log2(max(1, min(sides)) / SMALLEST))))
+    unit = 2 ** min(max_halvings, max(0, int(math.log2(max(1, min(sides)) / MIN_SIDE))))
     sides = [-(-side // unit) * unit for side in sides]
-    # The side that can be halved less often decides for both.
-    least = min(sides, key=lambda s: (_halvings(s), s))
-    return channels, least, tuple(sides)
+    limiting_side = min(sides, key=lambda s: (_halvings(s), s))
+    return channels, limiting_side, tuple(sides)
 
 
 def _halvings(side: int) -> int:
-    return 1 + _halvings(side // 2) if side % 2 == 0 and side > SMALLEST else 0
+    return 1 + _halvings(side // 2) if side % 2 == 0 and side > MIN_SIDE else 0

@@ -1,4 +1,4 @@
-"""Affine coupling: invertible blocks whose Jacobian is triangular, and flows made of them."""
+"""Affine coupling blocks, whose Jacobian is triangular, and normalizing flows made of them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from unweave.utils.errors import InputError
 Clamp = Literal["soft", "steep"]
 Volume = Literal["free", "last", "mean"]
 Subnet = Callable[[int, int], nn.Sequential]
-"""from (channels in, channels out) to a network"""
+"""Makes a network from (input channels, output channels)."""
 
-FEW = 32  # columns that are permuted without an index
+MAX_SUMMED_COLUMNS = 32  # more columns are permuted by an index
 
-# Both bound the log-scale by about two. Their slopes at zero, 0.64 and 2, decide how strongly a random net mixes.
+# Bounds for the log-scale, about two. The slopes at zero, 0.64 and 2, decide how strongly a random network mixes.
 CLAMPS: dict[Clamp, Callable[[Tensor], Tensor]] = {
     "soft": lambda s: 4 / math.pi * torch.atan(s / 2),  # GIN, the authors' script
     "steep": lambda s: 2 * torch.tanh(s),  # GIN, Appendix D
 }
 
-# What makes the log-scales of all channels, (n, channels, ...), sum to zero, so that volumes are kept.
+# Make the log-scales (n, channels, ...) sum to zero over channels, which preserves the volume; or not.
 VOLUMES: dict[Volume, Callable[[Tensor], Tensor]] = {
     "free": lambda s: s,  # RealNVP
     "last": lambda s: torch.cat([s[:, :-1], -s[:, :-1].sum(1, keepdim=True)], 1),  # GIN, Sec. 4.1
@@ -35,7 +35,7 @@ VOLUMES: dict[Volume, Callable[[Tensor], Tensor]] = {
 
 
 class AffineCoupling(nn.Module):
-    """RealNVP block (Dinh et al., 2016, Eqs. 7-8), both halves in turn, after a fixed permutation of the channels.
+    """RealNVP block (Dinh et al., 2016, Eqs. 7-8) that transforms both halves in turn, after a fixed permutation.
 
     Channels are the features of a vector (n, channels) or those of an image (n, channels, h, w). With `volume` other
     than "free" it is the block of GIN, whose Jacobian has determinant one.
@@ -56,15 +56,15 @@ class AffineCoupling(nn.Module):
         self.register_buffer("order", order)
         self.register_buffer("back", order.argsort())
 
-    # s, t: log-scale and shift of the moving half; log|det J| is the sum of both s
+    # s, t: log-scale and shift of the transformed half; log|det J| is the sum of both s
 
-    def _scale_and_shift(self, net: nn.Module, still: Tensor) -> tuple[Tensor, Tensor]:
-        s, t = net(still).chunk(2, 1)
+    def _scale_and_shift(self, net: nn.Module, fixed_half: Tensor) -> tuple[Tensor, Tensor]:
+        s, t = net(fixed_half).chunk(2, 1)
         return VOLUMES[self.volume](CLAMPS[self.clamp](s)), t
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, channels, ...) -> the same, and log|det J|, (n,)."""
-        a, b = torch.split(permuted(x, self.order), self.halves, 1)
+        """Return the transformed (n, channels, ...) and log|det J|, (n,)."""
+        a, b = torch.split(permute_channels(x, self.order), self.halves, 1)
         s, t = self._scale_and_shift(self.first, b)
         a, log_det = a * s.exp() + t, s.flatten(1).sum(1)
         s, t = self._scale_and_shift(self.second, a)
@@ -72,7 +72,7 @@ class AffineCoupling(nn.Module):
         return torch.cat([a, b], 1), log_det if self.volume == "free" else torch.zeros_like(log_det)
 
     def inverse(self, y: Tensor) -> Tensor:
-        """(n, channels, ...) -> the same, exactly undoing `forward`."""
+        """Return the x for which `forward` gives y, (n, channels, ...)."""
         a, b = torch.split(y, self.halves, 1)
         s, t = self._scale_and_shift(self.second, a)
         b = (b - t) * (-s).exp()
@@ -81,51 +81,51 @@ class AffineCoupling(nn.Module):
         return torch.cat([a, b], 1)[:, self.back]
 
 
-def permuted(x: Tensor, order: Tensor) -> Tensor:
-    """x[:, order]; of few columns as sums with ones and zeros, since the gradient of an index takes half of a step."""
-    if x.ndim > 2 or x.shape[1] > FEW:
+def permute_channels(x: Tensor, order: Tensor) -> Tensor:
+    """Return x[:, order]; for few columns as sums with ones and zeros, whose gradient is much faster."""
+    if x.ndim > 2 or x.shape[1] > MAX_SUMMED_COLUMNS:
         return x[:, order]
-    chosen = order == torch.arange(x.shape[1], device=x.device)[:, None]  # (from, to)
-    return (x[:, :, None] * chosen).sum(1)
+    is_source = order == torch.arange(x.shape[1], device=x.device)[:, None]  # (from, to)
+    return (x[:, :, None] * is_source).sum(1)
 
 
 class Squeeze(nn.Module):
-    """Half the height and width, four times the channels: the checkerboard of i-RevNet (Jacobsen et al., 2018)."""
+    """Halves height and width, with four times the channels: the checkerboard of i-RevNet (Jacobsen et al., 2018)."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, c, h, w) -> (n, 4 c, h / 2, w / 2) and zeros, (n,)."""
+        """Return (n, 4 c, h / 2, w / 2) of images (n, c, h, w), and log|det J| = 0, (n,)."""
         return F.pixel_unshuffle(x, 2), x.new_zeros(len(x))
 
     def inverse(self, y: Tensor) -> Tensor:
-        """(n, 4 c, h, w) -> (n, c, 2 h, 2 w)."""
+        """Return (n, c, 2 h, 2 w) of (n, 4 c, h, w)."""
         return F.pixel_shuffle(y, 2)
 
 
-class Vector(nn.Module):
-    """Images as vectors."""
+class FlattenImages(nn.Module):
+    """Reshapes images to vectors."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
         self.shape = tuple(shape)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, *shape) -> (n, features) and zeros, (n,)."""
+        """Return (n, features) of images (n, *shape), and log|det J| = 0, (n,)."""
         return x.flatten(1), x.new_zeros(len(x))
 
     def inverse(self, y: Tensor) -> Tensor:
-        """(n, features) -> (n, *shape)."""
+        """Return images (n, *shape) of (n, features)."""
         return y.reshape(len(y), *self.shape)
 
 
 class Flow(nn.Module):
-    """Invertible parts one after the other."""
+    """A sequence of invertible blocks."""
 
     def __init__(self, blocks: Sequence[nn.Module]) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, *shape) -> the same or (n, features), and log|det J|, (n,)."""
+        """Return the output of all blocks for x (n, *shape), and log|det J|, (n,)."""
         log_det = x.new_zeros(len(x))
         for block in self.blocks:
             x, change = block(x)
@@ -133,34 +133,33 @@ class Flow(nn.Module):
         return x, log_det
 
     def inverse(self, y: Tensor) -> Tensor:
-        """The other way."""
+        """Return the x for which `forward` gives y."""
         for block in reversed(self.blocks):
             y = block.inverse(y)  # type: ignore[operator]
         return y
 
 
-# Networks of the log-scales and shifts -------------------------------------------------------------------------------
+# Networks for log-scales and shifts -------------------------------------------------------------------------------
 
 
-def dense(width: int, *, rest: bool = False) -> Subnet:
-    """Two hidden layers of a width; with `rest`, the block starts as the identity."""
-    return lambda a, b: _rested(mlp(a, width, width, b), rest)
+def dense_subnet(width: int, *, identity_start: bool = False) -> Subnet:
+    """Return a maker of networks with two hidden layers; with `identity_start`, a block starts as the identity."""
+    return lambda a, b: _zero_last_layer(mlp(a, width, width, b), identity_start)
 
 
-def convolutional(width: int, *, rest: bool = False) -> Subnet:
-    """Three 3 x 3 convolutions with a width in between; with `rest`, the block starts as the identity."""
+def conv_subnet(width: int, *, identity_start: bool = False) -> Subnet:
+    """Return a maker of networks with three 3 x 3 convolutions; with `identity_start`, a block starts as identity."""
 
     def make(a: int, b: int) -> nn.Sequential:
-        layers = [nn.Conv2d(a, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)]
-        return _rested(
-            nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), nn.Conv2d(width, b, 3, padding=1)), rest
-        )
+        first, second = nn.Conv2d(a, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)
+        net = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Conv2d(width, b, 3, padding=1))
+        return _zero_last_layer(net, identity_start)
 
     return make
 
 
-def _rested(net: nn.Sequential, rest: bool) -> nn.Sequential:
-    if rest:  # a log-scale and a shift of zero, as in the authors' script
+def _zero_last_layer(net: nn.Sequential, identity_start: bool) -> nn.Sequential:
+    if identity_start:  # log-scale and shift are zero, as in the authors' script
         nn.init.zeros_(net[-1].weight)  # type: ignore[arg-type]
         nn.init.zeros_(net[-1].bias)  # type: ignore[arg-type]
     return net
@@ -170,10 +169,10 @@ def _rested(net: nn.Sequential, rest: bool) -> nn.Sequential:
 
 
 def vector_flow(
-    features: int, blocks: int, width: int, rng: Generator, *, clamp: Clamp, volume: Volume, rest: bool = True
+    features: int, blocks: int, width: int, rng: Generator, *, clamp: Clamp, volume: Volume, identity_start: bool = True
 ) -> Flow:
-    """Fully connected blocks alone, (n, features) -> (n, features); GIN, Table 2, has eight of width 10."""
-    subnet = dense(width, rest=rest)
+    """Return a flow of fully connected blocks, (n, features) -> (n, features); GIN, Table 2: eight of width 10."""
+    subnet = dense_subnet(width, identity_start=identity_start)
     return Flow([AffineCoupling(features, subnet, rng, clamp=clamp, volume=volume) for _ in range(blocks)])
 
 
@@ -187,26 +186,33 @@ def image_flow(
     volume: Volume,
     full_width: int,
 ) -> Flow:
-    """(n, c, h, w) -> (n, c h w): halved once for every width, convolutional blocks after each, then dense blocks.
+    """Return a flow of images, (n, c, h, w) -> (n, c h w); GIN, Table 3: blocks (4, 2), widths 16 and 32.
 
-    `blocks` are the convolutional ones of each size and the dense ones; GIN, Table 3, has (4, 2), widths 16 and 32.
+    Args:
+        shape: (c, h, w).
+        blocks: Number of convolutional blocks after each halving of the image, and of dense blocks at the end.
+        widths: Channels inside the convolutional blocks, one for each halving.
+        rng: Generator of the permutations.
+        clamp: Bound of the log-scales.
+        volume: Whether and how volumes are preserved.
+        full_width: Width inside the dense blocks.
     """
     channels, *sides = shape
     unit = 2 ** len(widths)
     if any(side % unit for side in sides):
         size = " x ".join(map(str, sides))
-        known = max((k for k in range(len(widths)) if all(side % 2**k == 0 for side in sides)), default=0)
+        possible = max((k for k in range(len(widths)) if all(side % 2**k == 0 for side in sides)), default=0)
         raise InputError(
             f"images of {size} cannot be halved {len(widths)} times: pad or resize them to multiples of {unit}, "
-            f"give conv_widths {known} of its {len(widths)} numbers, or take network='dense'"
+            f"set conv_widths to {possible} instead of {len(widths)} numbers, or set network='dense'"
         )
-    parts: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for width in widths:
         channels, sides = 4 * channels, [side // 2 for side in sides]
-        net = convolutional(width, rest=True)
-        parts.append(Squeeze())
-        parts += [AffineCoupling(channels, net, rng, clamp=clamp, volume=volume) for _ in range(blocks[0])]
+        net = conv_subnet(width, identity_start=True)
+        layers.append(Squeeze())
+        layers += [AffineCoupling(channels, net, rng, clamp=clamp, volume=volume) for _ in range(blocks[0])]
     features = channels * math.prod(sides)
-    parts.append(Vector((channels, *sides)))
-    full = vector_flow(features, blocks[1], full_width, rng, clamp=clamp, volume=volume)
-    return Flow([*parts, *full.blocks])
+    layers.append(FlattenImages((channels, *sides)))
+    dense = vector_flow(features, blocks[1], full_width, rng, clamp=clamp, volume=volume)
+    return Flow([*layers, *dense.blocks])

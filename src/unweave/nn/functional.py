@@ -1,4 +1,4 @@
-"""Formulas of the variational family: pure functions of tensors, no state, no configuration."""
+"""Formulas of losses as pure functions of tensors."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ class Normal(NamedTuple):
     logvar: Tensor
 
     def sample(self, eps: Tensor) -> Tensor:
-        """mean + sigma eps, for standard normal eps."""
+        """Compute mean + sigma eps for standard normal eps, (..., d)."""
         return self.mean + eps * (self.logvar / 2).exp()
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Log density of every coordinate, (..., d)."""
+        """Compute the log-density of every coordinate, (..., d)."""
         return -0.5 * (math.log(2 * math.pi) + self.logvar + (z - self.mean) ** 2 * (-self.logvar).exp())
 
 
 def kl_to_standard(q: Normal) -> Tensor:
-    """KL(q || N(0, 1)) of every coordinate, (..., d); Kingma and Welling (2014), App. B."""
+    """Compute KL(q || N(0, 1)) in nats of every coordinate, (..., d); Kingma and Welling (2014), App. B."""
     return 0.5 * (q.mean**2 + q.logvar.exp() - 1 - q.logvar)
 
 
 def kl(q: Normal, p: Normal) -> Tensor:
-    """KL(q || p) of every coordinate, (..., d)."""
+    """Compute KL(q || p) in nats of every coordinate, (..., d)."""
     ratio = (q.logvar - p.logvar).exp()
     return 0.5 * (ratio + (q.mean - p.mean) ** 2 * (-p.logvar).exp() - 1 - q.logvar + p.logvar)
 
 
 def total_correlation(log_q: Tensor, log_weight: Tensor) -> Tensor:
-    """KL(q(z) || prod_k q(z_k)), one estimate per sample, (b,); Chen et al. (2018), Eq. 2, the middle term.
+    """Estimate KL(q(z) || prod_k q(z_k)) for every sample, (b,); Chen et al. (2018), Eq. 2, middle term.
 
-    log_q (b, b, d) holds log q(z_i,k | x_j); log_weight (b, b) how much x_j counts for z_i, once for the joint and once
-    for every marginal: see `uniform_log_weights` and `stratified_log_weights`.
+    Args:
+        log_q: log q(z_i,k | x_j), (b, b, d), from `pairwise_log_densities`.
+        log_weight: Log-weight of x_j for z_i, (b, b), from `uniform_log_weights` or `stratified_log_weights`.
     """
     joint = (log_q.sum(-1) + log_weight).logsumexp(1)
     marginals = (log_q + log_weight[..., None]).logsumexp(1).sum(-1)
@@ -49,57 +50,60 @@ def total_correlation(log_q: Tensor, log_weight: Tensor) -> Tensor:
 
 
 def pairwise_log_densities(z: Tensor, q: Normal) -> Tensor:
-    """log q(z_i,k | x_j) of every sample under every posterior of the batch, (b, d) -> (b, b, d)."""
+    """Compute log q(z_i,k | x_j) of every sample under every posterior of the batch, (b, d) -> (b, b, d)."""
     return Normal(q.mean[None], q.logvar[None]).log_prob(z[:, None])
 
 
 def uniform_log_weights(b: int, n: int, device: torch.device | None = None) -> Tensor:
-    """Minibatch-weighted sampling, log 1 / (n b) everywhere, (b, b); Chen et al. (2018), App. C.1."""
+    """Return log 1 / (n b), (b, b): minibatch-weighted sampling of n observations; Chen et al. (2018), App. C.1."""
     return torch.full((b, b), -math.log(n * b), device=device)
 
 
 def stratified_log_weights(b: int, n: int, device: torch.device | None = None) -> Tensor:
-    """Minibatch stratified sampling, (b, b); Chen et al. (2018), App. C.2: for b - 1 = m others of n observations,
-    the sample's own posterior counts 1/n, one other (n - m) / (n m), the rest 1/m. Rows sum to one.
+    """Return the log-weights of minibatch stratified sampling, (b, b); Chen et al. (2018), App. C.2.
 
-    The published code, and many copies of it, put the special weights into the first columns instead of along the
-    diagonal.
+    With m = b - 1 other samples of n observations, the sample's own posterior has weight 1 / n, one other
+    (n - m) / (n m), the rest 1 / m. Rows sum to one. The published code puts the special weights into the first
+    columns instead of along the diagonal.
     """
     if b < 2 or n < b:
         raise ValueError(
             f"stratified weights of a batch of {b} from {n} observations: expected 2 <= batch <= observations"
         )
     m = b - 1
-    place = torch.arange(b, device=device)
-    distance = (place - place[:, None]) % b  # (b, b): 0 along the diagonal, 1 beside it
+    index = torch.arange(b, device=device)
+    distance = (index - index[:, None]) % b  # (b, b): 0 along the diagonal, 1 beside it
     return torch.where(distance == 0, 1 / n, torch.where(distance == 1, (n - m) / (n * m), 1 / m)).log()
 
 
 def covariance(z: Tensor) -> Tensor:
-    """Of the columns, centered over the batch and divided by its size, (b, d) -> (d, d)."""
+    """Compute the covariance of columns, divided by the batch size, (b, d) -> (d, d).
+
+    `torch.cov` reads a number on the host, which vmap and CUDA graphs do not allow.
+    """
     centered = z - z.mean(0)
     return centered.T @ centered / len(z)
 
 
 def covariance_penalty(C: Tensor, *, diagonal: Tensor | float, off_diagonal: Tensor | float) -> Tensor:
-    """How far a covariance is from the identity; Kumar et al. (2018), Eq. 5: squares of both parts, weighted."""
+    """Compute the weighted squared distance of a covariance (d, d) to the identity; Kumar et al. (2018), Eq. 5."""
     squared = (C - torch.eye(len(C), device=C.device, dtype=C.dtype)) ** 2
-    on = squared.diagonal().sum()
-    return off_diagonal * (squared.sum() - on) + diagonal * on
+    on_diagonal = squared.diagonal().sum()
+    return off_diagonal * (squared.sum() - on_diagonal) + diagonal * on_diagonal
 
 
 def permute_columns(z: Tensor, order: Tensor) -> Tensor:
-    """Each column in an order of its own, (b, d) both: as if from the marginals; Kim and Mnih (2018), Alg. 1."""
+    """Permute each column by its own order, (b, d) both: samples of the marginals; Kim and Mnih (2018), Alg. 1."""
     return z.gather(0, order)
 
 
 def apply_frozen(net: Any, x: Tensor) -> Tensor:
-    """What a network says, with no gradient to its own weights."""
+    """Apply a network without a gradient to its weights; the gradient to x remains."""
     return functional_call(net, {k: p.detach() for k, p in net.named_parameters()}, (x,))
 
 
 def scale_gradient(x: Tensor, weight: Any) -> Tensor:
-    """The same, letting so much of the gradient through; a negative weight turns it round."""
+    """Return x, and multiply its gradient by `weight`; a negative weight reverses it (Ganin and Lempitsky, 2015)."""
     return weight * x + (1 - weight) * x.detach()
 
 

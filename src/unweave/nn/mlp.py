@@ -9,7 +9,16 @@ from torch import nn
 
 
 def mlp(*widths: int, activation: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
-    """Linear layers of these widths with an activation between them, e.g. mlp(5, 10, 10, 10)."""
+    """Return linear layers of these widths with an activation between them, (n, first) -> (n, last).
+
+    Example:
+        >>> mlp(5, 10, 2)
+        Sequential(
+          (0): Linear(in_features=5, out_features=10, bias=True)
+          (1): ReLU()
+          (2): Linear(in_features=10, out_features=2, bias=True)
+        )
+    """
     layers: list[nn.Module] = []
     for a, b in pairwise(widths):
         layers += [nn.Linear(a, b), activation()]

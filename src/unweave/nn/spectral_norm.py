@@ -1,4 +1,4 @@
-"""Layers whose weights are divided by their largest singular value; Miyato et al. (2018)."""
+"""Spectral normalization: layers whose weights are divided by their largest singular value; Miyato et al. (2018)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import skip_init
 
-ROUNDS = 6  # of power iteration: from the same start each time, so that a layer stays a pure function of its weights
+# Power iterations per call. They start from the same vector each time, so that a layer is a pure function of its
+# weights; `torch.nn.utils.parametrizations.spectral_norm` keeps the vector of the last call.
+ITERATIONS = 6
 
 
 def apply_spectral_norm(net: nn.Module) -> Any:
-    """The same network, all its linear layers and convolutions normalized."""
-    kinds: dict[type, Any] = {nn.Linear: SpectralLinear, nn.Conv2d: SpectralConv}
-    every: list[Any] = [module for module in net.modules() if type(module) in kinds]
-    for module in every:
-        module.__class__ = kinds[type(module)]
-        module.register_buffer("start", module.weight.detach().flatten(1).sum(1))
-    return net
+    """Return the network with all linear layers and convolutions normalized; parameters keep their names."""
+    layer: Any = net
+    if type(net) is nn.Linear:
+        normalized: Any = skip_init(SpectralLinear, layer.in_features, layer.out_features)  # type: ignore[no-untyped-call]
+    elif type(net) is nn.Conv2d:
+        settings = layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride, layer.padding
+        normalized = skip_init(SpectralConv, *settings)  # type: ignore[no-untyped-call]
+    else:
+        for name, child in net.named_children():
+            setattr(net, name, apply_spectral_norm(child))
+        return net
+    normalized.weight, normalized.bias = layer.weight, layer.bias
+    normalized.register_buffer("start", layer.weight.detach().flatten(1).sum(1))
+    return normalized
 
 
 class SpectralLinear(nn.Linear):
-    """x -> W x / sigma(W) + b."""
+    """Linear layer x -> W x / sigma(W) + b."""
 
     start: Tensor
 
@@ -31,7 +41,7 @@ class SpectralLinear(nn.Linear):
 
 
 class SpectralConv(nn.Conv2d):
-    """The same, the kernel being a matrix, (out, everything else)."""
+    """Convolution with the kernel W / sigma(W), sigma being that of the matrix (out, everything else)."""
 
     start: Tensor
 
@@ -40,11 +50,11 @@ class SpectralConv(nn.Conv2d):
 
 
 def divide_by_spectral_norm(weight: Tensor, start: Tensor) -> Tensor:
-    """W / sigma(W), of which the gradient takes the singular vectors as they are."""
-    with torch.autocast(weight.device.type, enabled=False):  # seven bits are too few for an iteration
+    """Return W / sigma(W) by power iteration from `start`, (out,); singular vectors have no gradient."""
+    with torch.autocast(weight.device.type, enabled=False):  # the iteration needs more than 7 bits of fraction
         W = weight.flatten(1)
-        still, u, v = W.detach(), start, start
-        for _ in range(ROUNDS):
-            v = F.normalize(still.T @ u, dim=0)
-            u = F.normalize(still @ v, dim=0)
+        W_fixed, u, v = W.detach(), start, start
+        for _ in range(ITERATIONS):
+            v = F.normalize(W_fixed.T @ u, dim=0)
+            u = F.normalize(W_fixed @ v, dim=0)
         return weight / (u @ W @ v)

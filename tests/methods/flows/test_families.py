@@ -99,7 +99,7 @@ def sources(name, n=5_000, classes=5, seed=1):
     y = FAMILIES[name].color(torch.from_numpy(rng.standard_normal((n, 2))), Coefficients(c.first[u], c.second[u]))
     z = torch.cat([y, 0.01 * torch.from_numpy(rng.standard_normal((n, 2)))], 1)
     torch.manual_seed(seed)
-    mix = vector_flow(4, 3, 10, torch_rng, clamp="soft", volume="free", rest=False).double()
+    mix = vector_flow(4, 3, 10, torch_rng, clamp="soft", volume="free", identity_start=False).double()
     return y.numpy(), u, mix(z)[0].detach().float().numpy()
 
 
