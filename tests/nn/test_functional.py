@@ -6,18 +6,23 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import xlogy
+from scipy.stats import norm
 from torch.distributions import Normal as TorchNormal
 from torch.distributions import kl_divergence
 
 from unweave.nn.functional import (
     Normal,
+    average_by_class,
     covariance,
     covariance_penalty,
+    gaussian_js,
     kl,
     kl_to_standard,
     pairwise_log_densities,
     permute_columns,
     stratified_log_weights,
+    supervised_contrast,
     total_correlation,
     uniform_log_weights,
 )
@@ -120,3 +125,58 @@ def test_shuffled_columns_keep_their_values_and_lose_their_company():
     assert torch.equal(mixed.sort(0).values, z)
     assert torch.equal(mixed[:, 0], z[order[:, 0], 0])
     assert not torch.equal(mixed[:, 1] - mixed[:, 0], z[:, 1] - z[:, 0])
+
+
+def test_supervised_contrast_is_equation_9_of_swap_and_contrast():
+    z = torch.randn(6, 3, generator=rng(), dtype=torch.float64)
+    u = torch.tensor([0, 0, 1, 1, 1, 2])  # the last is alone
+    unit = (z / z.norm(dim=1, keepdim=True)).numpy()
+    each = []
+    for i in range(5):
+        others = [a for a in range(6) if a != i]
+        total = sum(np.exp(unit[i] @ unit[a] / 0.5) for a in others)
+        same = [p for p in others if u[p] == u[i]]
+        each.append(-np.mean([np.log(np.exp(unit[i] @ unit[p] / 0.5) / total) for p in same]))
+    assert supervised_contrast(z, u, 0.5).item() == pytest.approx(np.mean(each))
+    assert supervised_contrast(z, torch.arange(6), 0.5).item() == 0  # no one has anyone
+
+
+def test_supervised_contrast_is_zero_for_separate_classes():
+    z = torch.tensor([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]])
+    assert supervised_contrast(z, torch.tensor([0, 0, 1, 1]), 0.02).item() == pytest.approx(0, abs=1e-6)
+    assert supervised_contrast(z, torch.tensor([0, 1, 0, 1]), 0.02).item() > 10
+
+
+def test_averages_by_class_are_equation_8_of_swap_and_contrast():
+    q = Normal(torch.tensor([[1.0], [3.0], [10.0]]), torch.tensor([[1.0], [3.0], [5.0]]).log())
+    mean, logvar = average_by_class(q, torch.tensor([0, 0, 2]), 4)
+    assert mean[:, 0].tolist() == [2, 2, 10] and logvar.exp()[:, 0].tolist() == pytest.approx([2, 2, 5])
+
+
+def test_kl_and_the_gaussian_bound_on_js_have_known_values():
+    q, q2 = Normal(torch.tensor([[0.0, 1.0]]), torch.zeros(1, 2)), Normal(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2))
+    torch.testing.assert_close(kl(q, q2), torch.tensor([[2.0, 0.0]]))
+    # Both are N(+-1, 1) around a middle of variance 2: KL = (1/2 + 1/2 - 1 + log 2) / 2, twice the same.
+    other = gaussian_js(q, q2)
+    torch.testing.assert_close(other, torch.tensor([[np.log(2) / 2, 0.0]], dtype=torch.float32))
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.3, 1.0), (2.0, 0.5), (0.0, 0.05), (9.0, 1.0)])
+def test_the_gaussian_bound_on_js_exceeds_it_by_the_divergence_of_the_mixture_from_a_gaussian(mean, variance):
+    x = np.linspace(-15, 25, 200_001)
+    p, p2 = norm.pdf(x, 0, 1), norm.pdf(x, mean, np.sqrt(variance))
+    m = (p + p2) / 2
+    exact = sum(np.trapezoid(xlogy(v, v) - xlogy(v, m), x) for v in (p, p2)) / 2  # Eq. 4
+    middle = norm.pdf(x, mean / 2, np.sqrt((1 + variance) / 2 + mean**2 / 4))
+    assert exact <= np.log(2) + 1e-6
+    ours = gaussian_js(
+        *(Normal(torch.tensor([[a]]), torch.tensor([[b]]).log()) for a, b in ((0.0, 1.0), (mean, variance)))
+    )
+    assert float(ours) == pytest.approx(exact + np.trapezoid(xlogy(m, m) - xlogy(m, middle), x), rel=1e-4)
+
+
+def test_supervised_contrast_of_a_single_code_separates_four_classes():
+    u = torch.arange(4).repeat_interleave(4)
+    near, far = u[:, None] * 1.0, u[:, None] * 10.0
+    assert supervised_contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
+    assert supervised_contrast(near, u, 0.5).item() > np.log(3) + 0.1

@@ -1,5 +1,6 @@
 """Validation of settings and labels."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -20,3 +21,13 @@ def test_real_valued_labels_are_named():
     y = pd.DataFrame({"kind": ["a", "b"], "age": [0.5, 1.25]})
     with pytest.raises(InputError, match="column 'age' is real-valued"):
         as_classes(y)
+
+
+def test_labels_come_in_many_forms():
+    assert as_classes(np.array([1.0, 2.0])).dtype == np.int64
+    assert as_classes(np.array([1, 2], object)).dtype == np.int64
+    assert as_classes(pd.DataFrame({"a": [1.0, 2.0]}))["a"].dtype == np.int64
+    with pytest.raises(InputError, match="Unknown label type"):
+        as_classes(np.array([{}, {}], object))
+    with pytest.raises(InputError, match="one label"):
+        as_classes(5)

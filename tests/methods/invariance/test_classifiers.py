@@ -1,4 +1,4 @@
-"""Classifiers and what they do about nuisances: formulas against values worked out apart, and their manners."""
+"""Classifiers and invariance to nuisances: losses against hand-computed values, scikit-learn's interface."""
 
 import math
 
@@ -32,6 +32,20 @@ def labeled_table():
     return x.astype(np.float32), pd.DataFrame({"kind": np.array(["a", "b", "c"])[y], "light": s})
 
 
+def ready(cls, labeled_table, **settings):
+    """A method that knows its data, its network, and a batch."""
+    data = as_data(*labeled_table)
+    method = cls(**SMALL | settings).fit(data)
+    plan = method.plan(data, 16, rng())
+    batch = {"x": data.render(plan.views["x"]).float(), **plan.extras, **method.sample_noise(16, rng())}
+    return method, method.build((4,)), batch | {"progress": torch.tensor(0.0)}
+
+
+def scale(both):
+    q = bound_variance(unweave.nn.functional.Normal(*both.chunk(2, 1)))
+    return q.mean, (q.logvar / 2).exp()
+
+
 def test_classes_keep_their_names_and_probabilities_sum_to_one(labeled_table, tmp_path):
     x, table = labeled_table
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
@@ -45,7 +59,7 @@ def test_classes_keep_their_names_and_probabilities_sum_to_one(labeled_table, tm
     assert (again.predict(x) == model.predict(x)).all() and again.classes_.tolist() == ["a", "b", "c"]
 
 
-def test_data_bring_their_own_labels(labeled_table):
+def test_labels_of_the_data_are_used(labeled_table):
     x, table = labeled_table
     data = as_data(x, table)
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(data)
@@ -54,7 +68,7 @@ def test_data_bring_their_own_labels(labeled_table):
     assert other.classes_.tolist() == [0, 1] and other.score(data) > 0.95
 
 
-def test_a_score_is_of_the_column_that_was_learned(labeled_table):
+def test_the_score_uses_the_column_of_the_class(labeled_table):
     x, table = labeled_table
     codes = np.c_[table["light"], table["kind"].map({"a": 0, "b": 1, "c": 2})]
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="y2").fit(x, codes)
@@ -77,7 +91,7 @@ def test_columns_of_labels_may_be_numbered(labeled_table):
         model.fit(x, numbered.set_axis([0, 0], axis=1))
 
 
-def test_what_cannot_be_classified_is_said(labeled_table):
+def test_unknown_classes_and_missing_labels_are_refused(labeled_table):
     x, table = labeled_table
     model = CNNClassifier(**SMALL).fit(x, table["light"].to_numpy())
     with pytest.raises(InputError, match="class '7' was not learned"):
@@ -97,16 +111,7 @@ def test_what_cannot_be_classified_is_said(labeled_table):
         model.inverse_transform(model.transform(x))
 
 
-def ready(cls, labeled_table, **settings):
-    """A method that knows its data, its network, and a batch."""
-    data = as_data(*labeled_table)
-    method = cls(**SMALL | settings).fit(data)
-    plan = method.plan(data, 16, rng())
-    batch = {"x": data.render(plan.views["x"]).float(), **plan.extras, **method.sample_noise(16, rng())}
-    return method, method.build((4,)), batch | {"progress": torch.tensor(0.0)}
-
-
-def test_nuisances_are_all_other_factors(labeled_table):
+def test_nuisances_are_all_other_factors_by_default(labeled_table):
     method, _, batch = ready(CAI, labeled_table)
     assert method.nuisance_sizes_ == [2] and method.diagnosis_[0] == "Nuisances: light."
     assert method.one_hot(batch["s"]).tolist() == F.one_hot(batch["s"][:, 0], 2).float().tolist()
@@ -118,7 +123,7 @@ def test_nuisances_are_all_other_factors(labeled_table):
     assert alone.one_hot(torch.zeros(5, 0, dtype=torch.long)).shape == (5, 0)
 
 
-def test_cai_turns_the_gradient_of_its_discriminators_round(labeled_table):
+def test_cai_reverses_the_gradient_of_its_discriminators(labeled_table):
     method, net, batch = ready(CAI, labeled_table, strength=0.5)
     nuisance = method.loss(net, batch)["nuisance"]
     z = net.encoder(batch["x"])
@@ -139,7 +144,7 @@ def test_cai_turns_the_gradient_of_its_discriminators_round(labeled_table):
     assert float(scale_gradient(x, -3.0)) == pytest.approx(2.0) and float(slope) == pytest.approx(-12.0)
 
 
-def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(labeled_table):
+def test_cai_removes_nuisance_information_from_the_codes(labeled_table):
     x, table = labeled_table
     settings = {"steps": 400, "lr": 0.01, "batch_size": 64, "layers": (16,), "latent_dim": 4}
     left = {}
@@ -150,7 +155,7 @@ def test_an_adversary_leaves_less_of_the_nuisance_in_the_codes(labeled_table):
     assert left["plain"] > 0.95 and left["cai"] < left["plain"] - 0.1
 
 
-def test_cvib_weighs_its_three_terms_and_tells_the_decoder_the_nuisances(labeled_table):
+def test_the_loss_of_cvib_weights_three_terms_and_conditions_on_nuisances(labeled_table):
     method, net, batch = ready(CVIB, labeled_table, beta=0.3, strength=0.2)
     terms = method.loss(net, batch)
     mean, logvar = net.encoder(batch["x"]).chunk(2, 1)
@@ -162,7 +167,7 @@ def test_cvib_weighs_its_three_terms_and_tells_the_decoder_the_nuisances(labeled
     assert float(terms["loss"]) == pytest.approx(float(ce + 0.5 * kl + 0.2 * rec), rel=1e-5)
 
 
-def test_random_waves_are_a_gaussian_kernel():
+def test_random_fourier_features_approximate_a_gaussian_kernel():
     torch.manual_seed(0)
     z = torch.randn(6, 3)
     slopes, phases = torch.randn(20_000, 3), 2 * math.pi * torch.rand(20_000)
@@ -171,7 +176,7 @@ def test_random_waves_are_a_gaussian_kernel():
     torch.testing.assert_close(found @ found.T, expected, atol=0.03, rtol=0)
 
 
-def test_discrepancy_is_the_distance_of_the_means_of_each_group_to_all():
+def test_mean_discrepancy_is_the_distance_of_group_means_to_the_overall_mean():
     features = torch.tensor([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
     s = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])  # nobody has the third value
     assert float(mean_discrepancy(features, s)) == pytest.approx(4.0)  # each of two means is 2 away from the common one
@@ -180,7 +185,7 @@ def test_discrepancy_is_the_distance_of_the_means_of_each_group_to_all():
     assert float(mean_discrepancy(features, torch.zeros(4, 0))) == 0
 
 
-def test_vfae_holds_its_bound_and_its_distance(labeled_table):
+def test_the_loss_of_vfae_is_cross_entropy_bound_and_mmd(labeled_table):
     method, net, batch = ready(VFAE, labeled_table, generative=0.1, mmd=3.0)
     terms = method.loss(net, batch)
     total = terms["ce"] + 0.1 * terms["bound"] + 3 * terms["mmd"]
@@ -198,12 +203,7 @@ def test_vfae_holds_its_bound_and_its_distance(labeled_table):
     assert float(terms["bound"]) == pytest.approx(float((rec + upper + explained).mean()), rel=1e-4)
 
 
-def scale(both):
-    q = bound_variance(unweave.nn.functional.Normal(*both.chunk(2, 1)))
-    return q.mean, (q.logvar / 2).exp()
-
-
-def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(labeled_table):
+def test_uai_reconstructs_after_dropout_and_reverses_gradients(labeled_table):
     method, net, batch = ready(UAI, labeled_table, dropout=0.5, gamma=2.0)
     terms = method.loss(net, batch)
     e = net.encoder(batch["x"])
@@ -222,7 +222,7 @@ def test_uai_reconstructs_from_what_dropout_leaves_and_turns_guesses_round(label
         UAI(**SMALL, dropout=1.0).fit(*labeled_table)
 
 
-def test_the_vae_classifier_weighs_what_it_generates(labeled_table):
+def test_the_loss_of_the_vae_classifier_weights_three_terms(labeled_table):
     method, net, batch = ready(VAEClassifier, labeled_table, beta=3.0, generative=0.5)
     terms = method.loss(net, batch)
     total = terms["ce"] + 0.5 * terms["rec"] + 1.5 * terms["kl"]
@@ -230,10 +230,7 @@ def test_the_vae_classifier_weighs_what_it_generates(labeled_table):
     assert method.inverse_transform(method.transform(labeled_table[0][:3])).shape == (3, 4)
 
 
-# Found by review ------------------------------------------------------------------------------------------------
-
-
-def test_labels_are_compared_by_their_values_whatever_form_they_come_in(labeled_table):
+def test_labels_are_compared_by_value_in_every_form(labeled_table):
     x, table = labeled_table
     model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
     part = table["kind"].to_numpy() != "a"  # in these data "b" is level 0
@@ -253,7 +250,7 @@ def test_labels_are_compared_by_their_values_whatever_form_they_come_in(labeled_
         CNNClassifier(**SMALL).fit(x, table["kind"].where(table["kind"] != "a").to_numpy())
 
 
-def test_predictions_do_not_mind_that_codes_come_as_a_table(labeled_table):
+def test_predictions_work_with_pandas_output(labeled_table):
     x, table = labeled_table
     model = CNNClassifier(**SMALL).fit(x, table["kind"].to_numpy()).set_output(transform="pandas")
     assert model.transform(x).columns[0] == "cnnclassifier0" and len(model.predict(x)) == len(x)

@@ -1,4 +1,4 @@
-"""Swap and contrast: each equation against values worked out apart, who learns from what, and its manners."""
+"""Swap and contrast: its loss, pairs, final classifier and settings."""
 
 from types import SimpleNamespace
 
@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.special import xlogy
-from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 from torch.nn import functional as F
 
@@ -23,7 +21,7 @@ from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.invariance import swap_contrast
 from unweave.methods.invariance.swap_contrast import WEIGHT_DECAY, fit_classifier
 from unweave.metrics import nuisance_probe
-from unweave.nn.functional import Normal, average_by_class, gaussian_js, kl, squared_distance, supervised_contrast
+from unweave.nn.functional import Normal, squared_distance
 
 SMALL = {"steps": 2, "batch_size": 16, "layers": (8,)}
 
@@ -41,57 +39,6 @@ def labeled_table():
     return x.astype(np.float32), pd.DataFrame({"kind": np.array(["a", "b", "c"])[y], "light": s, "size": t})
 
 
-# Equations ----------------------------------------------------------------------------------------------------------
-
-
-def test_contrast_is_equation_9():
-    z = torch.randn(6, 3, generator=rng(), dtype=torch.float64)
-    u = torch.tensor([0, 0, 1, 1, 1, 2])  # the last is alone
-    unit = (z / z.norm(dim=1, keepdim=True)).numpy()
-    each = []
-    for i in range(5):
-        others = [a for a in range(6) if a != i]
-        total = sum(np.exp(unit[i] @ unit[a] / 0.5) for a in others)
-        same = [p for p in others if u[p] == u[i]]
-        each.append(-np.mean([np.log(np.exp(unit[i] @ unit[p] / 0.5) / total) for p in same]))
-    assert supervised_contrast(z, u, 0.5).item() == pytest.approx(np.mean(each))
-    assert supervised_contrast(z, torch.arange(6), 0.5).item() == 0  # no one has anyone
-
-
-def test_a_class_that_is_far_from_the_others_has_no_contrast_left():
-    z = torch.tensor([[1.0, 0], [1.0, 0], [-1.0, 0], [-1.0, 0]])
-    assert supervised_contrast(z, torch.tensor([0, 0, 1, 1]), 0.02).item() == pytest.approx(0, abs=1e-6)
-    assert supervised_contrast(z, torch.tensor([0, 1, 0, 1]), 0.02).item() > 10
-
-
-def test_the_mean_of_a_class_is_equation_8():
-    q = Normal(torch.tensor([[1.0], [3.0], [10.0]]), torch.tensor([[1.0], [3.0], [5.0]]).log())
-    mean, logvar = average_by_class(q, torch.tensor([0, 0, 2]), 4)
-    assert mean[:, 0].tolist() == [2, 2, 10] and logvar.exp()[:, 0].tolist() == pytest.approx([2, 2, 5])
-
-
-def test_the_kullback_leibler_divergence_is_equation_3_and_js_a_bound_on_4():
-    q, q2 = Normal(torch.tensor([[0.0, 1.0]]), torch.zeros(1, 2)), Normal(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2))
-    torch.testing.assert_close(kl(q, q2), torch.tensor([[2.0, 0.0]]))
-    # Both are N(+-1, 1) around a middle of variance 2: KL = (1/2 + 1/2 - 1 + log 2) / 2, twice the same.
-    other = gaussian_js(q, q2)
-    torch.testing.assert_close(other, torch.tensor([[np.log(2) / 2, 0.0]], dtype=torch.float32))
-
-
-@pytest.mark.parametrize(("mean", "variance"), [(0.3, 1.0), (2.0, 0.5), (0.0, 0.05), (9.0, 1.0)])
-def test_js_is_that_of_the_mixture_and_how_far_the_mixture_is_from_a_gaussian(mean, variance):
-    x = np.linspace(-15, 25, 200_001)
-    p, p2 = norm.pdf(x, 0, 1), norm.pdf(x, mean, np.sqrt(variance))
-    m = (p + p2) / 2
-    exact = sum(np.trapezoid(xlogy(v, v) - xlogy(v, m), x) for v in (p, p2)) / 2  # Eq. 4
-    middle = norm.pdf(x, mean / 2, np.sqrt((1 + variance) / 2 + mean**2 / 4))
-    assert exact <= np.log(2) + 1e-6
-    ours = gaussian_js(
-        *(Normal(torch.tensor([[a]]), torch.tensor([[b]]).log()) for a, b in ((0.0, 1.0), (mean, variance)))
-    )
-    assert float(ours) == pytest.approx(exact + np.trapezoid(xlogy(m, m) - xlogy(m, middle), x), rel=1e-4)
-
-
 def exchange(z, k, progress=1.0, most=2, **settings):
     """L_dis of codes (2 n, 4), the first of which predicts, that are decoded to themselves."""
     method = SwapContrast(predictive_dim=1, nuisance_dim=3, likelihood="gaussian", **settings)
@@ -102,7 +49,22 @@ def exchange(z, k, progress=1.0, most=2, **settings):
     return method.swap_loss(net, q, z, z, batch).item()
 
 
-def test_what_is_exchanged_is_equations_5_and_6():
+def lost(method, data, term="loss"):
+    """Terms of a batch; and how much of one of them reaches encoder and classifier."""
+    method.validate_settings(data)
+    method.prepare(data)
+    torch.manual_seed(0)
+    net = method.build(data.shape)
+    plan = method.plan(data, 16, rng())
+    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras
+    batch |= method.sample_noise(16, rng(1)) | {"progress": torch.tensor(1.0)}
+    terms = method.loss(net, batch)
+    reached = [torch.autograd.grad(terms[term], list(p.parameters()), retain_graph=True, allow_unused=True)
+               for p in (net.encoder, net.classifier)]  # fmt: skip
+    return terms, *(sum(float(g.abs().sum()) for g in grads if g is not None) for grads in reached)
+
+
+def test_swapped_codes_are_those_of_equations_5_and_6():
     pair = [[5.0, 1.0, 2.0, 3.0], [5.0, 1.0, 9.0, 3.0]]
     assert exchange(pair, [1]) == 0  # the third code differs, and is the one that is kept
     both = [[5.0, 0.0, 2.0, 3.0], [5.0, 1.0, 9.0, 3.0]]
@@ -111,7 +73,7 @@ def test_what_is_exchanged_is_equations_5_and_6():
     assert exchange([[4.0, 1.0, 2.0, 3.0], [5.0, 1.0, 9.0, 3.0]], [1]) == 1  # z_p always is
 
 
-def test_warm_ups_exchange_the_least_different_first_and_leave_out_what_is_difficult():
+def test_warmups_swap_the_least_different_codes_first_and_skip_difficult_pairs():
     pair = [[0.0, 1.0, 2.0, 0.0], [0.0, 2.0, 9.0, 0.0]]
     assert exchange(pair, [1], progress=0.0) == 0  # one code is exchanged, the last
     assert exchange(pair, [1], progress=0.5) == 1
@@ -136,31 +98,13 @@ def test_the_loss_is_the_weighted_sum_of_equation_10(labeled_table):
     torch.testing.assert_close(squared_distance(torch.ones(2, 3), torch.zeros(2, 3)), torch.tensor([3.0, 3.0]))
 
 
-def lost(method, data, term="loss"):
-    """Terms of a batch; and how much of one of them reaches encoder and classifier."""
-    method.validate_settings(data)
-    method.prepare(data)
-    torch.manual_seed(0)
-    net = method.build(data.shape)
-    plan = method.plan(data, 16, rng())
-    batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras
-    batch |= method.sample_noise(16, rng(1)) | {"progress": torch.tensor(1.0)}
-    terms = method.loss(net, batch)
-    reached = [torch.autograd.grad(terms[term], list(p.parameters()), retain_graph=True, allow_unused=True)
-               for p in (net.encoder, net.classifier)]  # fmt: skip
-    return terms, *(sum(float(g.abs().sum()) for g in grads if g is not None) for grads in reached)
-
-
 @pytest.mark.parametrize(("scheme", "encoder"), [("alternate", False), ("joint", True), ("ce", True)])
-def test_schemes_say_who_learns_from_cross_entropy(labeled_table, scheme, encoder):
+def test_the_scheme_decides_who_learns_from_the_cross_entropy(labeled_table, scheme, encoder):
     terms, to_encoder, to_classifier = lost(SwapContrast(**SMALL, scheme=scheme), as_data(*labeled_table), "ce")
     assert (to_encoder > 0) == encoder and to_classifier > 0
     assert ("sup" in terms) == (scheme != "ce")
     more, *_ = lost(SwapContrast(**SMALL, scheme=scheme, prediction=301.0), as_data(*labeled_table), "ce")
     assert (more["loss"] - terms["loss"]).item() == pytest.approx(encoder * terms["ce"].item(), abs=1e-3)
-
-
-# Pairs --------------------------------------------------------------------------------------------------------------
 
 
 def test_pairs_share_the_class_and_differ_in_the_named_nuisances(labeled_table):
@@ -177,7 +121,7 @@ def test_pairs_share_the_class_and_differ_in_the_named_nuisances(labeled_table):
     assert (differ == plan.extras["changed"]).all() and set(differ.tolist()) == {1, 2}
 
 
-def test_a_digit_that_is_painted_anew_stays_the_same_digit():
+def test_a_recolored_digit_stays_the_same_digit():
     gray = Table(torch.rand(20, 1, 4, 4), torch.arange(20)[:, None] % 2.0, [Factor("label", 2, "nominal")])
     color = Factor("color", 3, "nominal")
     data = Painted(gray, {color: (0, 1, 2)}, lambda x, extra, inks: x * inks[extra[:, 0]], [torch.rand(3, 3, 1, 1)])
@@ -187,7 +131,7 @@ def test_a_digit_that_is_painted_anew_stays_the_same_digit():
     assert (gray.labels(a[:, :1]) != gray.labels(b[:, :1])).all() and (a[:, 1] == b[:, 1]).all()
 
 
-def test_own_pairs_are_drawn_as_they_are(labeled_table):
+def test_pairs_of_the_user_are_used_unchanged(labeled_table):
     x, table = labeled_table
     data = as_pairs(x[:5], x[5:10], [0, 1, 0, 1, 1], changed=[1, 2, 1, 2, 2])
     plan = pairs(data, 100, rng())
@@ -211,10 +155,7 @@ def test_pairs_that_do_not_match_are_refused(labeled_table):
         as_pairs(unweave.datasets.SquaresXY(points=5).load(), x[:5])
 
 
-# Manners ------------------------------------------------------------------------------------------------------------
-
-
-def test_it_classifies_and_keeps_the_nuisances_out_of_what_predicts(labeled_table):
+def test_it_classifies_and_its_predictive_codes_hide_the_nuisances(labeled_table):
     x, table = labeled_table
     model = SwapContrast(
         steps=600, lr=5e-3, layers=(32,), predictive_dim=2, nuisance_dim=4, alpha=1.0, beta=20.0, gamma=1.0
@@ -280,7 +221,7 @@ def test_a_rare_class_is_in_the_refit_sample(monkeypatch):
     assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
-def test_a_decoder_that_shows_nothing_and_a_class_that_is_not_learned_are_named(labeled_table):
+def test_a_dead_decoder_and_a_class_that_is_not_learned_are_diagnosed(labeled_table):
     x, table = labeled_table
     settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
     idle = " ".join(SwapContrast(**settings, steps=3, beta=1.5, refit_classifier=False).fit(x, table).diagnosis_)
@@ -308,12 +249,12 @@ def test_without_nuisances_nothing_is_swapped(labeled_table):
         ({"swap_warmup": 2.0}, "shares of the steps"),
     ],
 )
-def test_settings_that_cannot_work_are_named(labeled_table, settings, message):
+def test_impossible_settings_are_refused(labeled_table, settings, message):
     with pytest.raises(InputError, match=message):
         SwapContrast(**SMALL, **settings).fit(*labeled_table)
 
 
-def test_missing_and_unseen_labels_are_named(labeled_table):
+def test_missing_and_unseen_labels_are_refused(labeled_table):
     x, table = labeled_table
     with pytest.raises(InputError, match="requires y"):
         SwapContrast(**SMALL).fit(x)
@@ -324,73 +265,14 @@ def test_missing_and_unseen_labels_are_named(labeled_table):
         SwapContrast(**SMALL).fit(x, np.zeros(len(x), int))
 
 
-# The probe ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_probe_finds_what_is_there_and_nothing_else():
-    generator = np.random.default_rng(0)
-    s = (generator.random(2000) < 0.7).astype(int)
-    noise = generator.normal(size=(2000, 3))
-    found = nuisance_probe(s, noise)
-    assert found.chance == pytest.approx(0.7, abs=0.03) and found.accuracy < found.chance + 0.03
-    hidden = np.c_[noise[:, :2], noise[:, 2] * (1 + 9 * s)]  # in the spread alone, where no linear probe sees it
-    assert nuisance_probe(s, hidden).accuracy > found.chance + 0.1
-
-
-def test_the_probe_goes_on_until_it_finds_what_is_well_hidden():
-    z = np.random.default_rng(0).normal(size=(2_000, 8))
-    s = (z[:, :3] > 0).sum(1) % 2  # no one or two codes tell anything of it
-    assert nuisance_probe(s, z).accuracy > 0.8
-    few = nuisance_probe(np.r_[np.zeros(11, int), 1, 1], z[:13], train=0.8)  # too few to set some aside
-    assert 0 <= few.accuracy <= 1
-
-
-def test_the_probe_learns_nothing_by_heart():
-    generator = np.random.default_rng(0)
-    z = generator.normal(size=(5_000, 16))
-    s = np.digitize(z[:, 0] + generator.normal(size=5_000), [-1, 0, 1])
-    assert nuisance_probe(s, z).accuracy > 0.43  # more rounds without looking have 0.38; chance 0.26
-
-
-# Found by review ----------------------------------------------------------------------------------------------------
-
-
-def test_one_code_can_tell_four_classes_apart():
-    u = torch.arange(4).repeat_interleave(4)
-    near, far = u[:, None] * 1.0, u[:, None] * 10.0
-    assert supervised_contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
-    assert supervised_contrast(near, u, 0.5).item() > np.log(3) + 0.1
-
-
-def test_pairs_on_a_part_of_the_data_change_every_factor_equally_often():
-    data = unweave.datasets.Unseen(of="shapes3d").load()
-    names = [f.name for f in data.factors if f.name != "shape"]
-    plan = pairs(data, 4000, rng(), k=(1, 5), among=names)
-    differ = data.labels(plan.views["x"]) != data.labels(plan.views["x2"])
-    share = differ.float().mean(0)
-    assert share[data.column("shape")] == 0 and share[data.column("object")].item() == pytest.approx(0.6, abs=0.04)
-    assert data.levels(data.column("object")).tolist() == [0, 2, 4, 6, 8]
-
-
-def test_colors_for_the_test_are_every_other_one_or_far_apart():
-    def hues(**settings):
-        data = unweave.datasets.Unseen(of="shapes3d", **settings).load()
-        return data.levels(data.column("object")).tolist()
-
-    assert hues(part="test") == [1, 3, 5, 7, 9]
-    assert (hues(distant=True), hues(distant=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
-    with pytest.raises(InputError, match="distant=True is about the colors of shapes3d and mpi3d"):
-        unweave.datasets.Unseen(of="colored-mnist", distant=True)
-
-
-def test_a_class_that_has_a_nuisance_to_itself_is_an_error(labeled_table):
+def test_a_class_with_a_nuisance_value_of_its_own_is_refused(labeled_table):
     x, table = labeled_table
     y = pd.DataFrame({"kind": table["kind"], "own": (table["kind"] == "a").astype(int)})
     with pytest.raises(InputError, match="no two observations of a class differ in own"):
         SwapContrast(**SMALL).fit(x, y)
 
 
-def test_pairs_stay_pairs_in_a_part_of_them(labeled_table):
+def test_pairs_are_kept_together_in_a_split(labeled_table):
     x, table = labeled_table
     data = as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450])
     train, test = held_out(data, 100)
@@ -400,7 +282,7 @@ def test_pairs_stay_pairs_in_a_part_of_them(labeled_table):
     AdaGVAE(**SMALL, latent_dim=2).fit(as_pairs(x[:450], x[450:]))  # which needs no label
 
 
-def test_more_mistakes_are_named(labeled_table):
+def test_further_mistakes_are_refused(labeled_table):
     x, table = labeled_table
     for settings, message in (({"temperature": 0.0}, "positive"), ({"changed": -1}, "changed=-1")):
         with pytest.raises(InputError, match=message):

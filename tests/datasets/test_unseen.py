@@ -1,0 +1,33 @@
+"""Datasets whose test set has nuisance values that training has not."""
+
+import pytest
+import torch
+
+import unweave
+from unweave import InputError
+from unweave.data.supervision import pairs
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_pairs_of_a_subset_change_every_factor_equally_often():
+    data = unweave.datasets.Unseen(of="shapes3d").load()
+    names = [f.name for f in data.factors if f.name != "shape"]
+    plan = pairs(data, 4000, rng(), k=(1, 5), among=names)
+    differ = data.labels(plan.views["x"]) != data.labels(plan.views["x2"])
+    share = differ.float().mean(0)
+    assert share[data.column("shape")] == 0 and share[data.column("object")].item() == pytest.approx(0.6, abs=0.04)
+    assert data.levels(data.column("object")).tolist() == [0, 2, 4, 6, 8]
+
+
+def test_colors_of_the_test_set_are_every_other_one_or_distant():
+    def hues(**settings):
+        data = unweave.datasets.Unseen(of="shapes3d", **settings).load()
+        return data.levels(data.column("object")).tolist()
+
+    assert hues(part="test") == [1, 3, 5, 7, 9]
+    assert (hues(apart=True), hues(apart=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
+    with pytest.raises(InputError, match="apart=True is about the colors of shapes3d and mpi3d"):
+        unweave.datasets.Unseen(of="colored-mnist", apart=True)

@@ -1,0 +1,172 @@
+"""Translation difficulty against known answers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from unweave import InputError, Method
+from unweave.data.containers import Table
+from unweave.datasets import SquaresXY
+from unweave.experiments.run import Run, read_run
+from unweave.experiments.study import execute
+from unweave.methods import PCA, BetaVAE, InterventionAutoencoder
+from unweave.metrics import translation_difficulty
+from unweave.metrics.contract import Scorer, variants
+from unweave.metrics.uncertainty import score_table
+
+SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "discriminator_hidden": (8,), "translator": 4, "inner_steps": 2}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    return np.random.default_rng(0).uniform(-1, 1, (60, 6)).astype(np.float32)
+
+
+class Exact:
+    """A decoder that knows the truth, up to a rotation of its codes."""
+
+    def __init__(self, degrees):
+        self.data = SquaresXY(points=300).load()
+        z = self.data.sources.numpy()
+        self.middle, a = z.mean(0), np.deg2rad(degrees)
+        self.turn = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+        self.codes = (z - self.middle) @ self.turn
+
+    def inverse_transform(self, z):
+        return self.data.render(torch.as_tensor((z @ self.turn.T + self.middle).clip(0, 48)).float()).numpy()[
+            ..., ::8, ::8
+        ]
+
+
+class OneWay(Method):
+    """A method without a decoder, and not in the catalog."""
+
+    def learn(self, data):
+        self.mean_ = data.collect(10, rng()).x.double().mean(0)
+
+    def encode(self, x):
+        return (x - self.mean_).flatten(1)[:, 2000:2002]
+
+
+def test_rotated_codes_are_harder_to_translate():
+    right, turned = (translation_difficulty(m, m.codes, translator="linear") for m in (Exact(0), Exact(30)))
+    assert right.excess < 0.3 * turned.excess
+    assert right.relative < 0.3 * turned.relative
+    assert right.excess < right.difficulty
+
+
+def test_a_network_learns_to_translate_and_starts_from_the_identity():
+    m = Exact(0)
+    none, some = (translation_difficulty(m, m.codes, translator="network", steps=steps, pairs=1) for steps in (0, 40))
+    assert none.relative == pytest.approx(1.0, abs=1e-3)
+    assert some.relative < 0.9
+    again = translation_difficulty(m, m.codes, translator="network", steps=40, pairs=1)
+    assert again == some
+
+
+def test_idle_features_do_not_lower_the_difficulty():
+    class Half(Exact):
+        def inverse_transform(self, z):
+            return super().inverse_transform(z[:, :2])
+
+    m = Half(30)
+    noise = np.random.default_rng(0).normal(size=m.codes.shape)
+    plain = translation_difficulty(m, m.codes, translator="linear", pairs=8)
+    padded = translation_difficulty(m, np.c_[m.codes, noise], translator="linear", pairs=8)
+    assert padded.excess < 0.75 * plain.excess  # as the paper has it, idle codes look easy
+    assert padded.relative == pytest.approx(plain.relative, rel=0.3)
+
+
+@pytest.mark.parametrize("pixels", [0.3, 7.0])
+@pytest.mark.parametrize("gain", [0.0, 1e-7, 1e-5])
+def test_a_decoder_that_does_nothing_has_difficulty_one(pixels, gain):
+    class Dead(Exact):
+        def inverse_transform(self, z):
+            wave = np.sin(np.arange(64)).reshape(1, 1, 8, 8) / 4
+            return pixels + pixels * wave + gain * np.asarray(z)[:, :1, None, None]
+
+    dead = translation_difficulty(Dead(0), Exact(0).codes, translator="linear")
+    assert dead.relative == 1.0
+    assert 0 <= translation_difficulty(Exact(0), Exact(0).codes, translator="linear").relative < 1
+
+
+@pytest.mark.parametrize("other", [0.0, 1.0])
+def test_a_single_code_that_holds_everything_has_difficulty_one(other):
+    class Curve(Exact):
+        def inverse_transform(self, z):
+            t = np.asarray(z)[:, :1]
+            return super().inverse_transform(np.c_[20 * np.cos(t), 20 * np.sin(3 * t)])
+
+    generator = np.random.default_rng(0)
+    codes = np.c_[generator.uniform(0, 6, 300), other * generator.normal(size=300)]  # the decoder ignores the second
+    found = translation_difficulty(Curve(0), codes, translator="linear")
+    assert found.excess < 0.01 and found.relative == 1.0
+
+
+@pytest.mark.parametrize("weaker", [1.0, 8.0])
+@pytest.mark.parametrize("binary", [False, True])
+def test_two_separate_codes_are_not_taken_for_one(weaker, binary):
+    class Linear:
+        def inverse_transform(self, z):
+            return np.asarray(z) @ np.array([[1.0, 0, 0.3, 0], [0, 1, 0, -1]]) / np.array([1.0, weaker, 1.0, weaker])
+
+    for seed in range(20):  # of values that are drawn, some are the same
+        z = np.random.default_rng(seed).normal(size=(100, 2))
+        found = translation_difficulty(Linear(), np.sign(z) if binary else z, translator="linear", seed=seed)
+        assert found.relative < 0.05
+
+
+def test_codes_that_cannot_be_translated_are_refused():
+    m = Exact(0)
+    with pytest.raises(InputError, match="at least two"):
+        translation_difficulty(m, m.codes, features=[[0, 1]])
+    with pytest.raises(InputError, match="every code from 0 to 1"):
+        translation_difficulty(m, m.codes, features=[[0], [0]])
+    with pytest.raises(InputError, match="varies"):
+        translation_difficulty(m, np.ones((20, 2)))
+    with pytest.raises(InputError, match="no inverse_transform"):
+        translation_difficulty(object(), m.codes)
+    with pytest.raises(InputError, match="2 rows of codes"):
+        translation_difficulty(m, m.codes[:2])
+    with pytest.raises(InputError, match="translator='tree'"):
+        translation_difficulty(m, m.codes, translator="tree")
+    with pytest.raises(InputError, match="pairs=0"):
+        translation_difficulty(m, m.codes, pairs=0)
+    one_way = OneWay(latent_dim=2).fit(np.random.default_rng(0).random((20, 2100)))
+    for width in (2, 2100):  # its codes, or what somebody took for them
+        with pytest.raises(InputError, match="OneWay has no decoder"):
+            translation_difficulty(one_way, np.random.default_rng(0).random((20, width)))
+
+
+def test_a_score_without_factors_has_no_interval_and_no_chance_level():
+    m = Exact(30)
+    scorer = next(iter(variants(translation_difficulty, "linear").values()))
+    found = score_table("translation", scorer, m, m.codes, chance=True, bootstrap=3)["translation.excess"]
+    assert math.isnan(found["chance"]) and found["low"] <= found["value"] <= found["high"]
+
+
+def test_methods_data_and_feature_groups_are_accepted(sheet, tmp_path):
+    method = InterventionAutoencoder(**SMALL, features=2, feature_dim=2).fit(sheet)
+    data = Table(torch.from_numpy(sheet), torch.zeros(60, 0), [])
+    found = translation_difficulty(method, data, translator="linear")
+    assert found == translation_difficulty(method, data, translator="linear", features=[[0, 1], [2, 3]])
+    assert found != translation_difficulty(method, data, translator="linear", features=[[0], [1], [2], [3]])
+    value = Scorer(translation_difficulty, "relative")(method, sheet)
+    assert value <= 0, "smaller is better, so scikit-learn is given its negative"
+
+
+def test_runs_are_scored_if_their_method_has_a_decoder(tmp_path):
+    data = SquaresXY(points=60)
+    small = {"steps": 2, "batch_size": 8, "widths": (4, 4), "hidden": (8,), "latent_dim": 2}
+    runs = [Run(data, m) for m in (BetaVAE(**small), PCA(latent_dim=2), OneWay(latent_dim=2))]
+    table = execute(runs, tmp_path, metrics=["translation-difficulty[linear]"])
+    assert table["translation-difficulty[linear].relative"].notna().tolist() == [True, True, False]
+    done = read_run(tmp_path / runs[0].key)
+    again = execute(runs, tmp_path, metrics=["translation-difficulty[linear]", "mcc"])  # scored later, from the folder
+    assert again["mcc"].notna().all() and done.scores.items() <= read_run(done.folder).scores.items()
