@@ -28,6 +28,6 @@ def test_colors_of_the_test_set_are_every_other_one_or_distant():
         return data.levels(data.column("object")).tolist()
 
     assert hues(part="test") == [1, 3, 5, 7, 9]
-    assert (hues(apart=True), hues(apart=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
-    with pytest.raises(InputError, match="apart=True is about the colors of shapes3d and mpi3d"):
-        unweave.datasets.Unseen(of="colored-mnist", apart=True)
+    assert (hues(distant=True), hues(distant=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
+    with pytest.raises(InputError, match="distant=True is about the colors of shapes3d and mpi3d"):
+        unweave.datasets.Unseen(of="colored-mnist", distant=True)
