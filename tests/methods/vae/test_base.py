@@ -72,7 +72,7 @@ def test_impossible_networks_are_refused():
     x = np.random.default_rng(0).normal(size=(9, 2))
     with pytest.raises(InputError, match="at least one unit"):
         BetaVAE(layers=(0,), steps=1).fit(x)
-    with pytest.raises(InputError, match="convolutions want images"):
+    with pytest.raises(InputError, match="convolutions expect images"):
         BetaVAE(network="conv", steps=1).fit(x)
     with pytest.raises(InputError, match="network='cnn', expected 'auto' or 'conv' or 'mlp'"):
         BetaVAE(network="cnn").fit(x)
