@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from unweave.cli.terminal import print_text
 from unweave.utils.errors import InputError, unknown
+
+PYTHON_MESSAGES = {  # of int() and float(), which tyro passes on
+    r"invalid literal for int\(\) with base 10: ('.*?')": r"\1 is not an integer",
+    r"could not convert string to float: ('.*?')": r"\1 is not a number",
+    "Argument helptext:": "Expected:",
+    "For full helptext, (run|see)": r"For all options, \1",
+}
 
 
 def parse_options(options: Any, **settings: Any) -> Any:
@@ -21,8 +29,22 @@ def parse_options(options: Any, **settings: Any) -> Any:
         except SystemExit as stopped:
             if not stopped.code:  # --help
                 raise
-    lines = [line.strip("╭╮╰╯│─ ") for line in box.getvalue().splitlines()]
-    raise InputError(" ".join(line for line in lines[1:] if line))
+    raise InputError(join_box(box.getvalue()))
+
+
+def join_box(text: str) -> str:
+    """Return the sections of a box that tyro draws around an error as sentences in one line."""
+    lines = [line.strip("╭╮╰╯│ ") for line in text.splitlines()[1:]]  # without the title
+    sections: list[list[str]] = [[]]
+    for line in lines:
+        if line.strip("─"):
+            sections[-1].append(line)
+        elif sections[-1]:  # a rule between two sections
+            sections.append([])
+    sentence = ". ".join(" ".join(section).rstrip(".") for section in sections if section)
+    for pattern, replacement in PYTHON_MESSAGES.items():
+        sentence = re.sub(pattern, replacement, sentence)
+    return sentence
 
 
 def run_action(command: str, usage: str, actions: Mapping[str, Callable[[list[str]], None]], args: list[str]) -> None:

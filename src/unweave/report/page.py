@@ -139,7 +139,9 @@ def explain_score(name: str) -> str:
     metric = metric_of(name)
     if metric is None:
         return "A metric of your own."
-    return (metric.__doc__ or "").strip().split("\n")[0] + f" [{metric.facts.paper}]"
+    line, paper = (metric.__doc__ or "").strip().split("\n")[0], metric.facts.paper
+    first_author = paper.split(",")[0].split(" ")[0]
+    return line if first_author in line else f"{line} [{paper}]"
 
 
 def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str]) -> dict[str, Any]:
