@@ -1,10 +1,13 @@
-"""What every method must do; a new method is tested by being in the catalog."""
+"""The contract of methods. A new method is tested by being in the catalog."""
 
 import inspect
 import json
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -15,7 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import unweave
 from tests.helpers import METHODS, NETWORKS, small_method
-from unweave import InputError
+from unweave import InputError, as_data
+from unweave.report.figures.registry import FIGURES
 
 CLASSIFIERS = [name for name in NETWORKS if hasattr(METHODS[name], "predict")]
 CLOSED = [name for name in METHODS if name not in NETWORKS]
@@ -30,7 +34,7 @@ def x():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_scikit_learn_accepts_it(name):
+def test_scikit_learn_accepts_the_estimator(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         # What is checked does not depend on how much was learned, but for classifiers, which must be right at times.
@@ -46,7 +50,7 @@ def test_scikit_learn_accepts_it(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_saved_and_loaded_it_gives_the_same_codes_to_the_bit(name, x, tmp_path):
+def test_a_saved_and_loaded_method_gives_the_same_codes_to_the_bit(name, x, tmp_path):
     method = small_method(name, seed=3).fit(x, Y)
     method.save(tmp_path / "model")
     again = unweave.load(tmp_path / "model")
@@ -72,7 +76,7 @@ def test_it_works_in_a_pipeline_and_with_clone(name, x):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_new_points_between_old_ones_get_codes_between_theirs(name, x):
+def test_codes_of_new_points_lie_between_those_of_their_neighbors(name, x):
     codes = small_method(name).fit(x[:100], Y[:100]).transform(x)
     assert codes.shape == (120, 2)
     assert np.isfinite(codes).all()
@@ -83,7 +87,7 @@ def test_new_points_between_old_ones_get_codes_between_theirs(name, x):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_bytes_are_images_in_0_to_1_and_keep_their_shape(name):
+def test_bytes_are_read_as_images_in_0_to_1_and_decoded_in_their_shape(name):
     images = np.random.default_rng(0).integers(0, 256, (60, 1, 4, 4), dtype=np.uint8)
     method = small_method(name).fit(images, Y[:60])
     assert method.shape_ == (1, 4, 4)
@@ -93,7 +97,7 @@ def test_bytes_are_images_in_0_to_1_and_keep_their_shape(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_decoder_undoes_the_encoder_on_its_own_range_or_says_that_there_is_none(name, x):
+def test_a_decoder_inverts_the_encoder_or_its_absence_is_an_error(name, x):
     method = small_method(name).fit(x, Y)
     z = method.transform(x)
     if METHODS[name].decode is unweave.Method.decode:
@@ -109,7 +113,7 @@ def test_a_decoder_undoes_the_encoder_on_its_own_range_or_says_that_there_is_non
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_nan_is_refused_with_its_place(name, x):
+def test_nan_is_refused_with_its_position(name, x):
     broken = x.copy()
     broken[7, 2] = np.nan
     with pytest.raises(InputError, match="NaN: first in row 7, column 2"):
@@ -119,7 +123,7 @@ def test_nan_is_refused_with_its_place(name, x):
 
 
 @pytest.mark.parametrize("name", CLOSED)
-def test_more_factors_than_the_data_have_are_refused(name, x):
+def test_more_factors_than_the_data_allow_are_refused(name, x):
     with pytest.raises(InputError, match="latent_dim=5"):
         small_method(name, latent_dim=5).fit(x)
 
@@ -131,7 +135,7 @@ def test_no_factors_are_refused(name, x):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_data_that_never_change_are_refused(name):
+def test_constant_data_are_refused(name):
     with pytest.raises(InputError, match="constant"):
         small_method(name).fit(np.ones((60, 4)), Y[:60])
 
@@ -152,13 +156,13 @@ def test_an_altered_model_is_refused(name, x, tmp_path):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_tensors_and_arrays_are_the_same_to_it(name, x):
+def test_tensors_and_arrays_give_the_same_codes(name, x):
     method = small_method(name).fit(torch.from_numpy(x), Y)
     assert np.array_equal(method.transform(torch.from_numpy(x)), method.transform(x))
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_it_says_what_it_is(name):
+def test_paper_docstring_and_help_texts_exist(name):
     cls = METHODS[name]
     assert cls.paper
     assert (cls.__doc__ or "").strip()
@@ -167,3 +171,29 @@ def test_it_says_what_it_is(name):
     for field in cls.__dataclass_fields__:
         if f"    {field}:" in source:
             assert source.split(f"    {field}:")[1].split("\n")[1].strip().startswith('"""'), f"{field} has no help"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_capabilities_are_valid(name, x):
+    method = small_method(name, **{"steps": 2} if name in NETWORKS else {}).fit(x, Y)
+    assert all(callable(figure) or figure in FIGURES for figure in method.figures())
+    assert sorted(j for group in method.feature_groups() for j in group) == list(range(method.latent_dim_))
+    likelihood = method.log_likelihood(method.history if name in NETWORKS else pd.DataFrame())
+    assert likelihood is None or np.isfinite(likelihood)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_loss_is_read_in_at_most_five_files(name, x):
+    data = as_data(x, Y)
+    method = small_method(name, steps=2).fit(data)
+    rng = torch.Generator().manual_seed(0)
+    plan = method.plan(data, 16, rng)
+    views = {view: data.render(points).float() for view, points in plan.views.items()}
+    batch = views | plan.extras | method.sample_noise(16, rng) | {"progress": torch.tensor(0.5)}
+    root, entered = Path(unweave.__file__).parent, set()
+    sys.setprofile(lambda frame, event, value: entered.add(Path(frame.f_code.co_filename)))
+    try:
+        method.loss(method.net_, batch)
+    finally:
+        sys.setprofile(None)
+    assert len({path for path in entered if path.is_relative_to(root)}) <= 5
