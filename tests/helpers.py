@@ -1,11 +1,15 @@
 """Small methods, data and functions that several test modules use."""
 
+import gzip
+import io
+import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from unweave import catalog
@@ -149,3 +153,20 @@ def flow_batch(method: Any, data: FactorData, n: int) -> tuple[Any, dict[str, Te
     plan = method.plan(data, n, rng)
     batch = {k: data.render(v).float() for k, v in plan.views.items()} | plan.extras | method.sample_noise(n, rng)
     return net, batch
+
+
+def idx_file(array: np.ndarray) -> bytes:
+    """Return bytes in the IDX format of MNIST, gzipped."""
+    return gzip.compress(struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes())
+
+
+def jpeg_file(color: str | tuple[int, int, int], size: tuple[int, int] = (64, 64)) -> bytes:
+    """Return a JPEG image of one color."""
+    buffer = io.BytesIO()
+    Image.new("RGB", size, color).save(buffer, "JPEG", quality=95)
+    return buffer.getvalue()
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    """Return a random generator on the CPU."""
+    return torch.Generator().manual_seed(seed)

@@ -167,3 +167,9 @@ def test_every_kind_of_array_is_taken(x):
 def test_what_is_no_array_of_numbers_is_refused(x, text):
     with pytest.raises(InputError, match=text):
         as_array(x)
+
+
+def test_the_index_of_a_table_is_rebuilt_on_another_device():
+    data = as_data(np.zeros((4, 1)), [0, 1, 0, 1])
+    data.locate(torch.tensor([[1.0]]), rng())
+    assert "_index" not in vars(data.to("cpu"))

@@ -1,0 +1,49 @@
+"""Colored MNIST."""
+
+import pytest
+import torch
+
+from tests.helpers import generator
+from unweave import InputError
+from unweave.data.supervision import pairs
+from unweave.datasets import (
+    ColoredMNIST,
+    RotationColoredMNIST,
+)
+from unweave.datasets.shapes3d import HUES
+
+
+def test_ten_colors_are_independent_of_the_digit_or_correlated_with_it(digits):
+    free, tied = ColoredMNIST().load(), ColoredMNIST(strength=0.1).load()
+    for data, low, high in ((free, -0.05, 0.05), (tied, 0.9, 1)):
+        c = data.labels(data.sample(5000, generator()))
+        assert low < torch.corrcoef(c.T)[0, 1] < high
+    with pytest.raises(InputError, match="positive"):
+        ColoredMNIST(strength=-1).load()
+    with pytest.raises(InputError, match="leave it out for the form 'backgrounds'"):
+        ColoredMNIST(strength=1, form="backgrounds").load()
+
+
+def test_a_painted_digit_is_the_gray_one_times_its_color(digits):
+    data = ColoredMNIST().load()
+    points = torch.tensor([[4, 7]])  # row 4 in color 7
+    gray = torch.from_numpy(digits[4]).float() / 255
+    torch.testing.assert_close(data.render(points)[0], gray * HUES[7][:, None, None])
+
+
+def test_backgrounds_of_the_test_set_never_occur_in_training_pairs(digits):
+    for cls, names in (
+        (ColoredMNIST, ("color", "background")),
+        (RotationColoredMNIST, ("color", "background", "angle")),
+    ):
+        options = {"form": "backgrounds"} if cls is ColoredMNIST else {}
+        train, test = (cls(split=s, **options).load() for s in ("train", "test"))
+        assert tuple(f.name for f in train.factors[1:]) == names
+        plan = pairs(train, 400, generator(), k=2, among=names)
+        seen = torch.cat([train.labels(plan.views[v]) for v in ("x", "x2")])
+        new = test.labels(test.sample(400, generator()))
+        assert set(seen[:, 2].tolist()) == {0, 1, 2}
+        assert set(new[:, 2].tolist()) == {3, 4, 5}
+        if cls is RotationColoredMNIST:
+            assert set(seen[:, 3].tolist()) == {2, 3, 4, 5, 6}
+            assert set(new[:, 3].tolist()) == {0, 1, 4, 7, 8}
