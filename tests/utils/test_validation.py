@@ -1,11 +1,19 @@
 """Validation of settings and labels."""
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from unweave import InputError
-from unweave.utils.validation import as_classes, normalize_numbers
+from tests.helpers import generator
+from unweave import InputError, as_data
+from unweave.utils.validation import as_array, as_classes, check_finite, describe_hint, matches_hint, normalize_numbers
 
 
 def test_numbers_are_normalized_without_evaluating_annotations():
@@ -31,3 +39,73 @@ def test_labels_come_in_many_forms():
         as_classes(np.array([{}, {}], object))
     with pytest.raises(InputError, match="one label"):
         as_classes(5)
+
+
+@given(
+    x=hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=3, max_side=5), elements=st.floats(-10, 10)),
+    where=st.integers(0, 10**6),
+    value=st.sampled_from([np.nan, np.inf, -np.inf]),
+)
+def test_the_first_invalid_value_is_reported_with_its_position(x, where, value):
+    check_finite(x)
+    place = np.unravel_index(where % x.size, x.shape)
+    x[place] = value
+    with pytest.raises(InputError, match=f"first in row {place[0]},") as caught:
+        check_finite(x)
+    assert ("NaN" if np.isnan(value) else "infinity") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "fits"),
+    [
+        (3, int, True),
+        (np.int64(3), int, True),
+        (True, int, False),
+        (3.0, int, False),
+        (3, float, True),
+        (float("nan"), float, False),
+        ("a", Literal["a", "b"], True),
+        ("c", Literal["a", "b"], False),
+        (("x",), tuple[str, ...], True),
+        ((1,), tuple[str, ...], False),
+        ((1, 2), tuple[int, int], True),
+        ((1, 2, 3), tuple[int, int], False),
+        (None, int | None, True),
+        ("auto", int | Literal["auto"], True),
+    ],
+)
+def test_values_are_checked_against_their_annotations(value, hint, fits):
+    assert matches_hint(value, hint) is fits
+    assert describe_hint(hint)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.ones(3, 2, dtype=torch.bfloat16),
+        torch.ones(3, 2, requires_grad=True),
+        np.ones((3, 4), dtype=">f8")[:, ::-2],
+        np.ones((3, 2), dtype=np.float16),
+        np.ones((3, 2), dtype=bool),
+        np.ones((3, 2), dtype=object),
+        [[1, 1], [1, 1], [1, 1]],
+    ],
+)
+def test_every_kind_of_array_is_accepted(x):
+    data = as_data(x)
+    assert torch.equal(data.collect(1, generator()).x.double(), torch.ones(3, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (np.array([["a", "b"]]), "holds <U1, not real numbers"),
+        (np.ones((3, 2), dtype=complex), "holds complex128"),
+        (np.array([[object(), 1]]), "cannot be made an array of numbers"),
+        (scipy.sparse.eye(3), "is a sparse matrix"),
+        ([[1, 2], [3]], "cannot be made an array"),
+    ],
+)
+def test_input_that_is_not_an_array_of_numbers_is_refused(x, text):
+    with pytest.raises(InputError, match=text):
+        as_array(x)

@@ -6,13 +6,14 @@ import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, final
+from typing import Any, Literal, NamedTuple, Self, final
 
 import torch
 from torch import Generator, Tensor
 
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, refuse_former_names
 
+FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
 
 
@@ -72,6 +73,10 @@ class FactorData(ABC):
 
     factors: tuple[Factor, ...]
     shape: tuple[int, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_former_names(cls, FORMER_NAMES)
 
     @abstractmethod
     def sample(self, n: int, rng: Generator) -> Tensor:

@@ -10,8 +10,10 @@ from typing import Any, ClassVar, dataclass_transform, final
 
 from unweave.data.core import FactorData
 from unweave.data.downloads import MissingData, PublishedFile
-from unweave.utils.errors import kebab
+from unweave.utils.errors import kebab, refuse_former_names
 from unweave.utils.validation import check_fields, normalize_numbers
+
+FORMER_NAMES = {"judged": "evaluation_data", "needed": "required_files", "complete": "is_available"}
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -39,6 +41,7 @@ class Dataset(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        refuse_former_names(cls, FORMER_NAMES)
         cls.name = vars(cls).get("name") or kebab(cls.__name__)
         dataclass(frozen=True, kw_only=True)(cls)
 

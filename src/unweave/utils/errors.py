@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class InputError(ValueError):
@@ -24,6 +24,13 @@ def unknown(kind: str, name: str, names: Iterable[str], hint: str = "") -> Input
     similar = difflib.get_close_matches(name.lower().replace("_", "-"), choices, 1, cutoff=0.5)
     suggestion = f"; did you mean {similar[0]!r}?" if similar else ""
     return InputError(f"no {kind} named {name!r}{suggestion} (there are: {', '.join(choices) or 'none'}{hint})")
+
+
+def refuse_former_names(cls: type, current_names: Mapping[str, str]) -> None:
+    """Raise an error if a class defines a method under its former name, which would silently never be called."""
+    for former, current in current_names.items():
+        if former in vars(cls):
+            raise InputError(f"{cls.__name__}.{former} is no longer called: rename it to `{current}`")
 
 
 def kebab(name: str) -> str:
