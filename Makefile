@@ -19,7 +19,7 @@ test: $(READY)
 
 test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
-	$(BIN)/python -m pytest tests/test_remote.py
+	$(BIN)/python -m pytest tests/experiments/test_ray.py
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -1,22 +1,65 @@
-"""The tutorial does what it says."""
+"""Pages: the tutorial runs, lines are short, links and names lead somewhere."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text()
-TOLD = re.compile(r"^print\(.*\)  # (\S+)$", re.MULTILINE)
+TUTORIAL = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
+PRINTED = re.compile(r"^print\(.*\)  # (\S+)$", re.MULTILINE)
 
 
 def test_the_tutorial_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
     printed = []
     names = {"print": printed.append}
     for block in blocks:
         exec(block, names)
     numbers = [float(value) for value in printed if not isinstance(value, str)]
-    assert numbers == pytest.approx([float(text) for text in TOLD.findall(PAGE)], abs=0.08) and len(numbers) == 9
+    assert numbers == pytest.approx([float(text) for text in PRINTED.findall(TUTORIAL)], abs=0.08) and len(numbers) == 9
     texts = [value for value in printed if isinstance(value, str)]
     assert any(text.startswith("across is split") for text in texts) and "local isometry" in texts[-1]
+
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "src" / "unweave" / "papers").rglob("README.md")),
+]
+MAX_LINE = 100
+
+
+def page_name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_lines_of_pages_are_short(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    long = [f"{number}: {len(line)} characters" for number, line in enumerate(lines, 1) if len(line) > MAX_LINE]
+    assert not long
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_links_of_pages_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=page_name)
+def test_python_files_that_pages_name_exist(path):
+    folders = [ROOT, ROOT / "src" / "unweave", path.parent]
+    for name in re.findall(r"(?<=[` ])[\w/]+/\w+\.py\b", path.read_text(encoding="utf-8")):
+        assert any((folder / name).is_file() for folder in folders), name
+
+
+def test_commands_about_papers_name_items():
+    from unweave.papers.registry import items
+
+    names = set(items())
+    for path in [*PAGES, *sorted((ROOT / "src" / "unweave" / "papers").rglob("*.py"))]:
+        for name in re.findall(r"unweave paper run ([a-z][\w-]*/[\w-]+)", path.read_text(encoding="utf-8")):
+            assert name in names, f"{page_name(path)}: {name}"
