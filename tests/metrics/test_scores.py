@@ -437,7 +437,7 @@ def test_every_criterion_says_how_much_to_trust_a_run(spread, by):
 def test_likelihoods_are_in_nats_per_observation_whatever_they_are_computed_in(tmp_path):
     data, small = GaussianMixture(points=400), {"steps": 60, "batch_size": 100}
     flows = [GIN(**small, lr=1e-4, standardize=own) for own in (False, True)]
-    vaes = [IVAE(**small, spread=s, layers=(8,), latent_dim=2) for s in (0.1, 10.0)]
+    vaes = [IVAE(**small, noise_variance=s, layers=(8,), latent_dim=2) for s in (0.1, 10.0)]
     runs = [Run(data, method) for method in (*flows, *vaes)]
     unweave.execute(runs, tmp_path, metrics=[])
     found = [read_run(tmp_path / run.key) for run in runs]

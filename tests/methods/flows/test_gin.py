@@ -157,7 +157,7 @@ def test_log_prob_is_the_density_of_the_class_and_of_the_mixture(fitted):
     mean, deviation = (method.first_ / method.second_).numpy(), method.second_.rsqrt().numpy()
     each = stats.norm(mean[None], deviation[None]).logpdf(y[:, None]).sum(2)  # (40, classes)
     np.testing.assert_allclose(method.log_prob(x[:40], u), each[np.arange(40), u], atol=1e-2)
-    mixture = np.logaddexp.reduce(each + np.log(method.class_frequencies_.numpy()), 1)
+    mixture = np.logaddexp.reduce(each + np.log(method.class_shares_.numpy()), 1)
     np.testing.assert_allclose(method.log_prob(x[:40]), mixture, atol=1e-2)
 
 
@@ -186,7 +186,7 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     np.testing.assert_allclose(method.transfer(x[:30], u, from_label=u), x[:30], atol=1e-3)
     own = method.transfer(x[:30], 2)  # each taken to be of its likeliest class
     seen = x[:30] + method.noise * torch.randn(30, 5, generator=torch.Generator().manual_seed(0)).numpy()
-    likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.class_frequencies_[k])) for k in range(5)], 0)
+    likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.class_shares_[k])) for k in range(5)], 0)
     np.testing.assert_allclose(own[likely == u], moved[likely == u], atol=1e-4)
     usual = method.transfer(x[:30], 2, from_label=u, informative=True)
     kept = method.distribution().whiten(
@@ -231,9 +231,7 @@ def test_a_rare_class_has_its_own_statistics(monkeypatch):
     x, u = blobs(30_000)
     x[:20], u[:20] = x[:20] * 0.1 + 50, 7
     method = GIN(**FLOW_SETTINGS).fit(x, u)
-    assert method.class_names_ == ["0", "1", "2", "7"] and float(method.class_frequencies_[3]) == pytest.approx(
-        20 / 30_000
-    )
+    assert method.class_names_ == ["0", "1", "2", "7"] and float(method.class_shares_[3]) == pytest.approx(20 / 30_000)
     assert np.median(np.abs(method.sample(7, 200).mean(0) - 50)) < 20 and float(method.deviations_[3].min()) > 1e-3
 
 

@@ -46,7 +46,7 @@ class GIN(NormalizingFlow):
     mean and deviation along every latent variable, computed from each batch, or learned.
 
     Learned attributes, besides those of `NormalizingFlow`:
-        class_names_, class_frequencies_: Names of the classes, and their frequencies, (classes,).
+        class_names_, class_shares_: Names of the classes, and their shares of the data, (classes,).
         means_, deviations_: Of the outputs in every class, (classes, features).
         first_, second_: Coefficients of the family for every class, (classes, features).
         log_likelihood_: Mean log-likelihood per observation, in nats.
@@ -66,7 +66,7 @@ class GIN(NormalizingFlow):
     needs = "labels"
     renamed = MappingProxyType({
         **NormalizingFlow.renamed, "names_": "class_names_", "soft_": "has_soft_labels_", "column_": "label_column_",
-        "shares_": "class_frequencies_", "merit_": "log_likelihood_",
+        "shares_": "class_shares_", "merit_": "log_likelihood_",
     })  # fmt: skip
 
     label: str = ""
@@ -173,7 +173,7 @@ class GIN(NormalizingFlow):
     def summarize(self, data: FactorData, rng: Generator) -> Tensor:
         points, every = sample_points(data, rng), label_points(data, self._rng())
         r, every_r = self.conditions(data, points), self.conditions(data, every)
-        self.class_frequencies_ = every_r.mean(0)  # (classes,)
+        self.class_shares_ = every_r.mean(0)  # (classes,)
         if not self.has_soft_labels_:
             points, r = fill_rare_classes(points, r, every, every_r)
         outputs = self.noisy_outputs_and_log_det(data, points, rng)
@@ -237,7 +237,7 @@ class GIN(NormalizingFlow):
     def _joint_log_prob(self, outputs: Tensor) -> Tensor:
         """Return log p(x, class), (n, classes), from outputs with log|det J| in the last column."""
         c = Coefficients(self.first_, self.second_)
-        return joint_log_prob(self.distribution(), c, self.class_frequencies_, outputs)
+        return joint_log_prob(self.distribution(), c, self.class_shares_, outputs)
 
     @torch.no_grad()
     def sample(
