@@ -69,6 +69,7 @@ class DSprites(Dataset):
         return "dsprites" if self._uses_published_file() else "dsprites (re-rendered)"
 
     def _uses_published_file(self) -> bool:
+        """Return whether the published file is read."""
         return self.source == "original" or (self.source == "auto" and self.is_available())
 
 

@@ -72,6 +72,7 @@ class GaussianMixture(Dataset):
         return Mixing(factors, (2 + self.noise_dims,), prior, mix, points=self.points, seed=self.seed + 1)
 
     def _network(self, rng: Generator) -> Flow:
+        """Return the random invertible network that mixes the sources."""
         features = 2 + self.noise_dims
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))

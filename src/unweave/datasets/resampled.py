@@ -35,7 +35,7 @@ class Resampled(Dataset):
     part: Literal["correlated", "independent", "test"] = "correlated"
     """Training set with correlated or independent factors, or test set."""
     strength: float = 0.2
-    """s in p(a, b) ~ exp(-(a - b)^2 / 2 s^2), both scaled to [0, 1]; the paper only shows its own in a figure."""
+    """Strength s in p(a, b) ~ exp(-(a - b)^2 / 2 s^2), both in [0, 1]; the paper shows its own only in a figure."""
     points: int = 200_000
     """Number of training observations in either set (paper: 100,000 for 3DShapes); digits always use all."""
     held_out: int = 50_000

@@ -80,6 +80,7 @@ class Shapes3D(Dataset):
         return super().recipe() | ({} if self._uses_published_file() else {"basis": BASIS_VERSION})
 
     def _uses_published_file(self) -> bool:
+        """Return whether the published file is read."""
         return self.source == "original" or (self.source == "auto" and self.is_available())
 
 

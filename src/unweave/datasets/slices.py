@@ -39,6 +39,7 @@ class Slice(Dataset):
     """Seed of the random sample."""
 
     def _grid(self) -> Dataset:
+        """Return the dataset that is sliced."""
         return DSprites() if self.of == "dsprites" else Shapes3D()
 
     def title(self) -> str:

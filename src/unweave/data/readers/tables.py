@@ -71,6 +71,7 @@ def _is_data(head: list[str], body: list[list[str]]) -> bool:
 
 
 def _is_number(text: str) -> bool:
+    """Return whether a cell holds a number; a decimal comma is allowed."""
     return bool(re.fullmatch(r"[-+]?(\d+[.,]?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf", text, re.IGNORECASE))
 
 
@@ -107,10 +108,11 @@ def _describe_text_column(path: Path, column: pd.Series) -> str:
     return (
         f"column {name!r} of {path} holds {'text' if column.dtype != bool else 'true/false'}"
         + (f" ({str(values.iloc[0])[:30]!r})" if len(values) else "")
-        + f", not numbers. Make it a factor (--data.factors {_quoted(name)}), or name the columns to use "
+        + f", not numbers. Make it a factor (--data.factors {_quote(name)}), or name the columns to use "
         "(--data.columns A B ...)"
     )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
+    """Return a column name as it is typed in a shell."""
     return f'"{name}"' if re.search(r"\W", name) else name
