@@ -8,7 +8,8 @@ from tests.helpers import DATA, NETWORKS, StepRecorder, X, small_method, train_a
 from unweave import InputError
 from unweave.data.arrays import as_data
 from unweave.methods import BetaVAE
-from unweave.training.loop import train
+from unweave.training.loop import initialize_network, train
+from unweave.training.pack import LaneGroup
 
 IMAGES = as_data(np.random.default_rng(1).uniform(size=(100, 1, 16, 16)).astype(np.float32))
 
@@ -53,3 +54,19 @@ class Seedy(StepRecorder):
 def test_methods_that_prepare_differently_cannot_share_a_pack():
     with pytest.raises(InputError, match="prepare set different values in a pack"):
         train(validate([Seedy(seed=1, steps=2), Seedy(seed=2, steps=2)]), DATA)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_the_memory_of_a_captured_graph_gives_the_same_batches(stacked):
+    pack = validate([small_method("factor-vae", seed=i) for i in range(2 if stacked else 1)])
+    group = LaneGroup(pack, [initialize_network(method) for method in pack], DATA, stacked)
+    group.load_graph_chunk(group.sample_chunk(5))  # memory for five steps
+    chunk = group.sample_chunk(3)
+    group.load_graph_chunk(chunk)
+    for i in range(3):
+        expected = group.batch(chunk, i)
+        captured = group.batch(group.graph_chunk, torch.tensor([i]))
+        assert captured.keys() == expected.keys()
+        assert all(torch.equal(captured[name], expected[name]) for name in expected)
+    group.load_graph_views(2)  # where rendering cannot be captured
+    assert torch.equal(group.batch(group.graph_chunk, torch.tensor([2]))["x"], expected["x"])
