@@ -143,8 +143,8 @@ def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_other_pairs(read
     u, v = net.decoder(set_feature(z_r, a, b, own)).chunk(2)
     expected = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
     for diff_mode in ("data", "steps"):
-        found = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(1.0))
-        assert float(found) == pytest.approx(float(expected), rel=1e-4)
+        difficulty = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(1.0))
+        assert float(difficulty) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_weight_of_the_difficulty_scales_the_gradient_of_the_autoencoder(ready):
@@ -153,9 +153,9 @@ def test_the_weight_of_the_difficulty_scales_the_gradient_of_the_autoencoder(rea
     def slopes(weight, diff_mode="data"):
         z, z_r = net.encoder(batch["x"]), net.encoder(batch["x_r"])
         own = method.feature_mask(torch.tensor([1]), z)
-        found = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(weight))
+        difficulty = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(weight))
         parts = [*net.decoder.parameters()], [*net.translator.parameters()]
-        grads = torch.autograd.grad(found, parts[0] + parts[1], materialize_grads=True)
+        grads = torch.autograd.grad(difficulty, parts[0] + parts[1], materialize_grads=True)
         return torch.cat([g.flatten() for g in grads[: len(parts[0])]]), grads[len(parts[0]) :]
 
     half, taught = slopes(0.5)
@@ -173,12 +173,12 @@ def test_the_ridge_translator_equals_scikit_learn_and_fits_linear_maps():
     map_ = rng.normal(size=(3, 3))
     v = u @ map_ + 1
     centered = u - u.mean(0)
-    known = Ridge(alpha=RIDGE_STRENGTH * np.square(centered).sum(1).mean(), fit_intercept=False).fit(
+    ridge = Ridge(alpha=RIDGE_STRENGTH * np.square(centered).sum(1).mean(), fit_intercept=False).fit(
         centered, v - v.mean(0)
     )
-    found = predict_by_ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
-    np.testing.assert_allclose(found, known.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
-    np.testing.assert_allclose(found, u_new @ map_ + 1, atol=0.1)
+    predicted = predict_by_ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
+    np.testing.assert_allclose(predicted, ridge.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(predicted, u_new @ map_ + 1, atol=0.1)
 
 
 def test_ridge_difficulty_is_zero_for_a_linear_exchange(ready):

@@ -42,7 +42,7 @@ class InfoGANCR(AutoencoderMixin, Neural):
     """InfoGAN-CR (Lin et al., 2020, Eqs. 2 to 4): a GAN with interpretable codes. No labels.
 
     The generator minimizes `-log D(G(c)) - info log Q(c | G(c)) + contrast CE`. Q predicts the codes c of an image; CE
-    is the cross-entropy of a classifier that tells which code a pair of images shares.
+    is the cross-entropy of a classifier that predicts which code a pair of images shares.
 
     Example:
         >>> import numpy as np

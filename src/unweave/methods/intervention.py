@@ -87,7 +87,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     discriminator_slope: float = 0.0
     """Slope of their activations below zero; 0 is ReLU."""
     reweight: bool = True
-    """Whether W weighs decoded interventions; without it L_adv asks for independent features."""
+    """Whether W weighs decoded interventions; without weights L_adv enforces independent features."""
     translator: int = 128
     """Codes of an image inside the translator."""
 
@@ -185,7 +185,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         logits = apply_frozen(net.discriminator, x_1)[:, 0]  # log D / (1 - D)
         if minimax:
             adv = -(w * F.softplus(logits)).mean()
-        else:  # the weights still weigh log(1 - D): with -log D they would prefer images that do not look real
+        else:  # the weights still weigh log(1 - D): with -log D they would favor unrealistic images
             weights = -(w * F.softplus(logits.detach())).mean()
             adv = (w.detach() * F.softplus(-logits)).mean() + (weights - weights.detach())
         real_logits, fake_logits = net.discriminator(torch.cat([real, x_1.detach()]))[:, 0].chunk(2)

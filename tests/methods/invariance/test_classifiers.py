@@ -171,9 +171,9 @@ def test_random_fourier_features_approximate_a_gaussian_kernel():
     torch.manual_seed(0)
     z = torch.randn(6, 3)
     slopes, phases = torch.randn(20_000, 3), 2 * math.pi * torch.rand(20_000)
-    found = random_fourier_features(z, slopes, phases)
+    features = random_fourier_features(z, slopes, phases)
     expected = torch.exp(-torch.cdist(z, z).square() / (2 * 3))
-    torch.testing.assert_close(found @ found.T, expected, atol=0.03, rtol=0)
+    torch.testing.assert_close(features @ features.T, expected, atol=0.03, rtol=0)
 
 
 def test_mean_discrepancy_is_the_distance_of_group_means_to_the_overall_mean():

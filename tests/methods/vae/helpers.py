@@ -14,8 +14,8 @@ SMALL = {"latent_dim": D, "layers": (5,), "widths": (4, 4), "hidden": (6,), "bat
 
 def build_case(cls, data=TABLE, **settings):
     """Return a method that knows its data, its network and one batch."""
-    known = cls.__dataclass_fields__
-    method = cls(**{k: v for k, v in SMALL.items() if k in known} | settings)
+    fields = cls.__dataclass_fields__
+    method = cls(**{k: v for k, v in SMALL.items() if k in fields} | settings)
     method.validate_settings(data)
     method.prepare(data)
     torch.manual_seed(0)
