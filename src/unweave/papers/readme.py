@@ -14,6 +14,7 @@ from unweave.papers.verdicts import join_claims
 from unweave.utils.errors import InputError
 
 LINE_LENGTH = 100
+CLAIMS_ONLY = "/claims"  # ends the name of a block without tables
 BLOCK = re.compile(r"<!-- generated: (\S+) -->\n.*?<!-- end -->\n", re.DOTALL)
 
 INDEX = """# The papers
@@ -65,18 +66,22 @@ def update_readme(paper: str, text: str, out: Path) -> str:
     """Return a README with its generated blocks written again.
 
     A block is `<!-- generated: NAME -->` to `<!-- end -->`, where NAME is `status`, or an item of the paper such as
-    `table-1`.
+    `table-1`; `table-1/claims` leaves out its tables.
     """
 
     def replace_block(match: re.Match[str]) -> str:
         name = match[1]
-        body = format_table(status_table(paper, out)) if name == "status" else describe_item(f"{paper}/{name}", out)
+        if name == "status":
+            body = format_table(status_table(paper, out))
+        else:
+            item = name.removesuffix(CLAIMS_ONLY)
+            body = describe_item(f"{paper}/{item}", out, with_tables=item == name)
         return f"<!-- generated: {name} -->\n\n{body}\n<!-- end -->\n"
 
     return BLOCK.sub(replace_block, text)
 
 
-def describe_item(name: str, out: Path) -> str:
+def describe_item(name: str, out: Path, *, with_tables: bool = True) -> str:
     """Return status, command, claims and tables of an item, as Markdown."""
     if name not in items():
         raise InputError(f"a README has a generated block for {name}, which is no table or figure")
@@ -92,7 +97,7 @@ def describe_item(name: str, out: Path) -> str:
     if findings.distance():
         bullets.append(f"distance from the paper's numbers: {findings.distance()}")
     lines = [line for bullet in bullets for line in wrap(bullet, "- ")]
-    tables = [format_table(table) for table in read_tables(item, out)]
+    tables = [format_table(table) for table in read_tables(item, out)] if with_tables else []
     return "\n".join([*lines, *(f"\n{table.rstrip()}" for table in tables)]) + "\n"
 
 

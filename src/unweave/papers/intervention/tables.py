@@ -234,11 +234,12 @@ def folders(options: Options) -> Folders:
 
 def tables(options: Options) -> list[TextTable]:
     """Return the stored table, the paper's numbers in brackets."""
-    path = folders(options).scores
-    if not path.is_file():
+    place = folders(options)
+    if not place.scores.is_file():
         return []
-    title = f"{make_data(options, 'test').title()}; {options.steps or usual_steps(options):,} steps"
-    return [make_table(add_selected(pd.read_csv(path)), options.table, f"{title}; mean and 95 % interval")]
+    data, steps = make_data(options, "test"), options.steps or usual_steps(options)
+    title = f"{place.name} ({data.title()}); {steps:,} steps; mean and 95 % interval"
+    return [make_table(add_selected(pd.read_csv(place.scores)), options.table, title)]
 
 
 def findings(options: Options, part: str) -> Findings:

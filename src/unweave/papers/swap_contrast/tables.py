@@ -208,7 +208,8 @@ def tables(options: Options) -> list[TextTable]:
     path = folders(options).scores
     if not path.is_file():
         return []
-    title = f"{replace(make_data(options), part='test').title()}; {options.steps or usual_steps(options):,} steps"
+    place, data = folders(options), replace(make_data(options), part="test")
+    title = f"{place.name} ({data.title()}); {options.steps or usual_steps(options):,} steps"
     return make_tables(pd.read_csv(path), options.data, f"{title}; mean and 95 % interval")
 
 
