@@ -17,9 +17,8 @@ import pytest
 import torch
 
 import unweave
-from unweave import InputError, Method, execute
+from unweave import InputError, execute
 from unweave.datasets import SwissRoll
-from unweave.experiments.failures import read_failures
 from unweave.experiments.run import read_run
 from unweave.experiments.study import run_states
 from unweave.experiments.study_file import read_study
@@ -86,9 +85,6 @@ def undisturbed(study):
     both = [started("study", "run", study, "--out", out) for _ in range(2)]
     said = [finished(process) for process in both]
     return kept(out), said
-
-
-# Processes ----------------------------------------------------------------------------------------------------------
 
 
 def test_two_processes_share_a_study_and_do_nothing_twice(study, undisturbed):
@@ -160,9 +156,6 @@ def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text
     assert len(execute(runs, tmp_path, metrics=[])) == len(runs) - guilty
 
 
-# Locks --------------------------------------------------------------------------------------------------------------
-
-
 def test_what_killed_processes_left_is_cleared_by_who_claims_it_and_by_no_one_else(tmp_path):
     small = BetaVAE(steps=20, layers=(8,), batch_size=8, latent_dim=2)
     (run,) = unweave.sweep(SwissRoll(points=100), small)
@@ -174,9 +167,6 @@ def test_what_killed_processes_left_is_cleared_by_who_claims_it_and_by_no_one_el
         (tmp_path / f".{key}.123.tmp").mkdir()
     execute([run], tmp_path, metrics=["mcc"])
     assert sorted(p.name for p in tmp_path.glob(".*")) == [other.name, ".other.123.tmp"]  # someone may be writing these
-
-
-# What is kept, what is run again --------------------------------------------------------------------------------------
 
 
 DATA = SwissRoll(points=100)
@@ -205,39 +195,6 @@ def test_a_damaged_run_is_named_set_aside_and_run_again(tmp_path, name):
     assert scores(tmp_path) == before and (tmp_path / f".{run.key}.damaged" / name).is_file()
 
 
-class Faulty(Method):
-    """Fails while a file is there."""
-
-    paper = "none"
-
-    trap: str = ""
-    """the file"""
-
-    def learn(self, data):
-        if Path(self.trap).exists():
-            raise RuntimeError("a trap")
-
-    def encode(self, x):
-        return x[:, : self.latent_dim]
-
-
-def test_a_failure_is_recorded_stops_nothing_and_is_tried_again_when_asked(tmp_path):
-    trap = tmp_path / "trap"
-    trap.touch()
-    bad, good = unweave.Run(DATA, Faulty(latent_dim=2, trap=str(trap))), runs(2)
-    with pytest.warns(RuntimeWarning, match="faulty on swiss-roll .* failed: RuntimeError: a trap"):
-        assert len(execute([bad, *good], tmp_path / "out", metrics=["mcc"])) == 2
-    assert run_states([bad, *good], tmp_path / "out") == {bad.key: "failed", **{run.key: "done" for run in good}}
-    (about,) = read_failures(tmp_path / "out", [bad.key])
-    assert about["error"] == "RuntimeError: a trap" and "in learn" in about["traceback"]
-    trap.unlink()
-    said = []
-    assert len(execute([bad, *good], tmp_path / "out", metrics=["mcc"], notify=said.append)) == 2  # not by itself
-    assert any("2 of 3 done, 1 failed" in text for text in said)
-    assert len(execute([bad, *good], tmp_path / "out", metrics=["mcc"], retry=True)) == 3
-    assert not list((tmp_path / "out").glob(".failed/*"))
-
-
 def test_a_budget_begins_nothing_new_and_says_so(tmp_path):
     with pytest.warns(RuntimeWarning, match="budget of 1e-06 s is spent: 3 runs not begun"):
         assert len(execute(runs(3), tmp_path, budget=1e-6)) == 0
@@ -262,29 +219,6 @@ def test_a_study_waits_for_what_another_process_is_doing(tmp_path, monkeypatch):
     assert held.__enter__()
     assert len(execute([run], tmp_path, metrics=["mcc"])) == 1
     assert naps == ["running", "running"]
-
-
-# Files and commands ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("runs = []", "defines no `runs`"),
-        ("x = 1", "defines no `runs`"),
-        ("runs = [1, 2]", "defines no `runs`"),
-        ("import unweave.nowhere", "cannot be run: ModuleNotFoundError"),
-        (STUDY + "metrics = 'mcc'", "a list of names"),
-        (STUDY + "evaluated = 1.5", "number of observations"),
-        (STUDY + "budget = -1", "expected seconds"),
-    ],
-)
-def test_a_file_that_is_no_study_says_why(tmp_path, text, message):
-    (tmp_path / "s.py").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_study(tmp_path / "s.py")
-    with pytest.raises(InputError, match="no Python file"):
-        read_study(tmp_path)
 
 
 def test_the_commands_show_where_a_study_stands_and_write_its_rows(tmp_path, capsys, monkeypatch):

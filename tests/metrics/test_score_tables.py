@@ -1,0 +1,62 @@
+"""Tables of all metrics."""
+
+import numpy as np
+import pytest
+import torch
+
+from unweave import InputError, catalog
+from unweave.metrics import (
+    mig,
+    prepared,
+    score_all,
+    score_many,
+)
+
+
+def test_all_scores_at_once_with_chance_and_interval(grid):
+    z = grid[::4] + 0.3 * np.random.default_rng(0).normal(size=grid[::4].shape)
+    table = score_all(grid[::4], z, chance=True, bootstrap=2)
+    assert {"mcc", "mig", "dci[trees].disentanglement", "factor-vae-score.accuracy", "irs[q100]", "sap[r2]"} <= set(
+        table.index
+    )
+    assert table.loc["mig", "value"] == mig(grid[::4], z)
+    assert table.loc["mcc", "chance"] < 0.1 < table.loc["irs[q99]", "chance"], "noise does not score zero everywhere"
+    assert (table["low"] <= table["high"]).all()
+    assert table.loc["mcc", "low"] - 0.02 < table.loc["mcc", "value"] < table.loc["mcc", "high"] + 0.02
+    assert score_all(grid[::40], z[::10]).columns.tolist() == ["value", "best"]
+
+
+RNG = np.random.default_rng(0)
+
+
+GRID = np.stack(np.meshgrid(*3 * [np.arange(4.0)], indexing="ij"), -1).reshape(-1, 3).repeat(30, 0)  # (1920, 3)
+
+
+CODES = GRID + 0.05 * RNG.normal(size=GRID.shape)
+
+
+def test_many_codes_score_as_each_alone():
+    codes = {str(s): GRID[::4] + s * RNG.normal(size=GRID[::4].shape) for s in (0.05, 0.5)}
+    few = catalog.find_metrics(["mig", "sap", "irs", "mcc"])
+    table = score_many(GRID[::4], codes, metrics=few, n_jobs=2)
+    assert table.columns.tolist() == ["mig", "sap[svm]", "sap[r2]", "irs[q99]", "irs[q100]", "mcc"]
+    for name, z in codes.items():
+        assert table.loc[name, "mig"] == mig(GRID[::4], z)
+    truth = prepared(GRID[::4])
+    assert prepared(truth) is truth
+    assert mig(truth, codes["0.5"]) == mig(GRID[::4], codes["0.5"])
+    with pytest.raises(InputError, match="480 rows of factors and 479 rows of codes"):
+        mig(truth, codes["0.5"][1:])
+
+
+def test_a_users_metric_works_in_other_processes(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import unweave\n\n@unweave.metric(paper='mine')\ndef my_score(factors, codes):\n"
+        '    """Mine."""\n    return float(len(codes))\n'
+    )
+    own = catalog.find_metrics([f"{tmp_path}/mine.py:my_score"])
+    assert list(own) == ["my-score"]
+    table = score_many(GRID[::96], {"a": CODES[::96], "b": CODES[::96]}, metrics=own, n_jobs=2)
+    assert table["my-score"].tolist() == [20, 20]
+    half = torch.from_numpy(CODES).bfloat16()
+    assert mig(GRID, half) == mig(GRID, half.float())
