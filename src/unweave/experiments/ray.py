@@ -1,4 +1,4 @@
-"""The same studies on Ray (extra `ray`): packs as tasks, on this machine, a cluster, or one that is there already."""
+"""Studies on Ray (extra `ray`): packs as tasks, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from unweave.utils.errors import InputError, plural
 from unweave.utils.source import source_hash
 from unweave.utils.storage import atomic_folder, write_atomic
 
-RETRIES = 20  # times that a pack is begun again when its worker or its node is gone
-GLANCE = 2.0  # seconds between looks at the cluster
+MAX_RETRIES = 20  # restarts of a pack whose worker or node was lost
+POLL_INTERVAL = 2.0  # seconds between looks at the cluster
 
 
 class Cluster(NamedTuple):
-    """Where a study runs."""
+    """The cluster that a study runs on."""
 
     address: str = "local"
-    """ "local": a cluster on this machine, for the time of the study; "auto": the one that is there; or its head's"""
+    """Address of the head; "local": a cluster on this machine for the time of the study; "auto": the running one."""
     bring_home: bool = False
-    """nodes share no folder with this machine: each works in one of its own, and sends its results"""
+    """Nodes share no folder with this machine: each works in its own folder and sends its results."""
 
 
 HERE = Cluster()
@@ -56,44 +56,43 @@ def execute_on_ray(
     retry: bool = False,
     notify: Notify = lambda text: None,
 ) -> pd.DataFrame:
-    """`execute` with packs as Ray tasks; one row per run comes back.
+    """Execute runs as `execute` does, with packs as Ray tasks; return one row per finished run.
 
-    `out` is a folder that all nodes share, unless results are brought home. A pack asks for one CPU, and for a GPU
-    where the cluster has some and it trains networks. When a worker or a node is gone its pack is begun again
-    elsewhere, and goes on from its last checkpoint where it can see it. What failed is recorded as by `execute`. After
-    a `budget` in seconds everything is stopped.
+    `out` is a folder that all nodes share, unless results are brought home. A pack asks for one CPU, and for one GPU if
+    it trains networks and the cluster has some. If a worker or a node is lost, its pack is restarted elsewhere, from
+    its last checkpoint if that is visible there. After a `budget` in seconds everything is stopped.
     """
-    ray = _ray()
-    every, out = {run.key: run for run in runs}, Path(out).absolute()
+    ray = _import_ray()
+    by_key, out = {run.key: run for run in runs}, Path(out).absolute()
     catalog.run_metrics(metrics)  # before anything is started
-    clear_failures(out, every, missing=not retry)
+    clear_failures(out, by_key, missing=not retry)
     out.mkdir(parents=True, exist_ok=True)
-    ours = not ray.is_initialized()
-    if ours:
+    is_own_cluster = not ray.is_initialized()
+    if is_own_cluster:
         ray.init(
             address=None if where.address == "local" else where.address, log_to_driver=False, configure_logging=False
         )
     try:
-        _carry(every.values())
-        work = _Work(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
+        _send_user_classes(by_key.values())
+        work = _Tasks(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
         resources = ray.cluster_resources()
         workers = int(resources.get("GPU", 0) or resources.get("CPU", 1))
-        work.follow(_spread(every, out, workers), StudyProgress(list(every), out), budget)
+        work.follow(_make_packs(by_key, out, workers), StudyProgress(list(by_key), out), budget)
     finally:
-        if ours:
+        if is_own_cluster:
             ray.shutdown()
-    return rows([out / key for key in every if (out / key).is_dir()])
+    return rows([out / key for key in by_key if (out / key).is_dir()])
 
 
-def _spread(every: dict[str, Run], out: Path, workers: int) -> list[list[Run]]:
-    """Packs for so many workers; what was begun goes on as it began, whoever works now."""
+def _make_packs(by_key: dict[str, Run], out: Path, workers: int) -> list[list[Run]]:
+    """Return packs for a number of workers; interrupted packs stay as they were."""
     groups = resumable_groups(
-        list(every.values()), [run for run in every.values() if not is_finished(out / run.key)], out
+        list(by_key.values()), [run for run in by_key.values() if not is_finished(out / run.key)], out
     )
-    return groups + packs([run for run in every.values() if not any(run in group for group in groups)], workers)
+    return groups + packs([run for run in by_key.values() if not any(run in group for group in groups)], workers)
 
 
-def _ray() -> Any:
+def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
@@ -101,8 +100,8 @@ def _ray() -> Any:
     return ray
 
 
-def _carry(runs: Iterable[Run]) -> None:
-    """Classes out of a user's file travel with the task: workers cannot import them."""
+def _send_user_classes(runs: Iterable[Run]) -> None:
+    """Send classes of a user's file with the task: workers cannot import them."""
     by_value: Any = importlib.import_module("ray.cloudpickle").register_pickle_by_value
 
     for run in runs:
@@ -114,36 +113,36 @@ def _carry(runs: Iterable[Run]) -> None:
                 by_value(sys.modules[cls.__module__])
 
 
-class _Work:
-    """Tasks that are under way, and what becomes of them."""
+class _Tasks:
+    """The running tasks and their results."""
 
     def __init__(
         self, ray: Any, out: Path, metrics: tuple[str, ...], evaluated: int, bring_home: bool, notify: Notify
     ) -> None:
         self.ray, self.out, self.notify = ray, out, notify
         self.what = (str(out), metrics, evaluated, bring_home)
-        self.task = ray.remote(max_retries=RETRIES)(_settled)
+        self.task = ray.remote(max_retries=MAX_RETRIES)(_execute_on_worker)
 
-    def follow(self, waiting: list[list[Run]], tally: StudyProgress, budget: float | None) -> None:
-        """Until every pack is settled, or the time is over."""
+    def follow(self, waiting: list[list[Run]], progress: StudyProgress, budget: float | None) -> None:
+        """Run tasks until every pack is executed or the budget is spent."""
         gpus = self.ray.cluster_resources().get("GPU", 0)
-        under_way = {self._begin(pack, gpus): pack for pack in self._open(waiting)}
-        while under_way:
-            done, _ = self.ray.wait(list(under_way), timeout=GLANCE)
+        running = {self._start(pack, gpus): pack for pack in self._missing(waiting)}
+        while running:
+            done, _ = self.ray.wait(list(running), timeout=POLL_INTERVAL)
             nodes = sum(node["Alive"] for node in self.ray.nodes())
-            self.notify(f"{tally.prefix()}{plural(len(under_way), 'pack')} left, {plural(nodes, 'node')}")
-            if tally.is_over(budget, len(under_way)):
-                for task in under_way:  # what is under way stops at its last checkpoint
+            self.notify(f"{progress.prefix()}{plural(len(running), 'pack')} left, {plural(nodes, 'node')}")
+            if progress.is_over(budget, len(running)):
+                for task in running:  # what is under way stops at its last checkpoint
                     self.ray.cancel(task)
                 return
             for task in done:
-                pack = under_way.pop(task)
-                if not self._take(task):  # another process has some of it
-                    time.sleep(GLANCE)
-                    under_way[self._begin(pack, gpus)] = pack
+                pack = running.pop(task)
+                if not self._receive(task):  # another process has some of it
+                    time.sleep(POLL_INTERVAL)
+                    running[self._start(pack, gpus)] = pack
 
-    def _open(self, waiting: list[list[Run]]) -> list[list[Run]]:
-        """What is to be done here: of results that are sent, what has arrived is not asked for again."""
+    def _missing(self, waiting: list[list[Run]]) -> list[list[Run]]:
+        """Return the packs without the runs whose results have arrived."""
         if not self.what[3]:
             return waiting
         missing = [
@@ -152,12 +151,12 @@ class _Work:
         ]
         return [pack for pack in missing if pack]
 
-    def _begin(self, pack: list[Run], gpus: float) -> Any:
+    def _start(self, pack: list[Run], gpus: float) -> Any:
         on_gpu = gpus and isinstance(pack[0].method, Neural) and pack[0].method.device != "cpu"
         return self.task.options(num_cpus=1, num_gpus=1 if on_gpu else 0).remote(pack, *self.what)
 
-    def _take(self, task: Any) -> bool:
-        """Whether a pack is settled; what was sent is put where it belongs."""
+    def _receive(self, task: Any) -> bool:
+        """Write the results that a task sent; return whether its pack is executed."""
         settled, parcels, failed = self.ray.get(task)
         for key, parcel in parcels.items():
             if not (self.out / key).is_dir():
@@ -168,10 +167,10 @@ class _Work:
         return bool(settled)
 
 
-def _settled(
+def _execute_on_worker(
     pack: list[Run], out: str, metrics: tuple[str, ...], evaluated: int, bring_home: bool
 ) -> tuple[bool, dict[str, bytes], dict[str, str]]:
-    """On a worker: do what is missing of a pack; whether it is settled, and what is to be sent: runs and failures."""
+    """Execute a pack on a worker; return whether it is executed, and the run folders and failures to send."""
     torch.set_num_threads(1)  # of the one CPU that was asked for
     place, keys = Path(out), [run.key for run in pack]
     if bring_home:  # the same folder for the same study, so that what begins again on this node finds its checkpoint
@@ -183,13 +182,13 @@ def _settled(
     )
     if not bring_home or not settled:
         return settled, {}, {}
-    parcels = {key: _packed(place / key) for key in keys if (place / key).is_dir()}
+    parcels = {key: _pack_folder(place / key) for key in keys if (place / key).is_dir()}
     records = {key: failure_path(place, key) for key in keys}
     return True, parcels, {key: path.read_text() for key, path in records.items() if path.is_file()}
 
 
-def _packed(folder: Path) -> bytes:
-    """A run folder as one piece."""
+def _pack_folder(folder: Path) -> bytes:
+    """Return a run folder as a tar file."""
     piece = io.BytesIO()
     with tarfile.open(fileobj=piece, mode="w") as tar:
         for path in sorted(folder.iterdir()):
