@@ -1,6 +1,7 @@
 """The papers' tables and figures by name: all are listed, each has a status, and each can be run."""
 
 import dataclasses
+import inspect
 import json
 import shutil
 
@@ -103,6 +104,20 @@ def test_a_table_of_some_methods_claims_nothing_of_others(name, tmp_path):
             rows[rows.iloc[:, 0] == rows.iloc[0, 0]].to_csv(folders.scores, index=False)  # one method only
     found = read_findings(item, tmp_path)
     assert not found.claims and found.missing
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("scale", ["small", "full"])
+def test_methods_of_every_script_accept_their_settings(name, scale, tmp_path):
+    script = load_script(ITEMS[name])
+    for options in make_options(ITEMS[name], scale, tmp_path):
+        if hasattr(script, "methods"):
+            arguments = (options, 0)[: len(inspect.signature(script.methods).parameters)]
+            assert script.methods(*arguments)
+        if hasattr(script, "make_method"):
+            assert script.make_method(options, 1_000)
+        if hasattr(script, "list_runs"):
+            assert script.list_runs(options)
 
 
 def test_a_wheel_without_figures_has_the_same_status(tmp_path):

@@ -67,7 +67,7 @@ def fit_method(data: Unseen, options: Options, output: Output) -> SwapContrast:
     steps = options.steps or STEPS[options.scale]
     widths = (16, 32, 32) if options.scale == "small" else (32, 64, 128)
     output.progress(f"{data.title()}: {steps:,} steps")
-    method = SwapContrast(steps=steps, widths=widths, known=("color", "background"), seed=options.seed)
+    method = SwapContrast(steps=steps, widths=widths, nuisances=("color", "background"), seed=options.seed)
     return fit_or_load(method, data.load(), folders(options).results / f"model-{data.of}", output.training)
 
 

@@ -102,7 +102,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         shared["widths"] = (16, 32, 32) if digits else (8, 8, 16, 16)
     elif digits:
         shared["widths"] = (32, 64, 128)
-    with_nuisances: Any = shared | {"known": ("color", "background") if digits else ()}  # angles have no labels
+    with_nuisances: Any = shared | {"nuisances": ("color", "background") if digits else ()}  # angles have no labels
     # The contrast is weighed against a sum over pixels; images of 64 x 64 have five times as many as digits.
     ours: Any = with_nuisances | ({} if digits else {"beta": 1_500.0, "prediction": 1_500.0})
     if options.ablate:
