@@ -27,7 +27,7 @@ from unweave.data.supervision import pairs
 from unweave.datasets import Unseen
 from unweave.experiments.runner import fit_or_load
 from unweave.methods import SwapContrast
-from unweave.nn.functional import Normal
+from unweave.nn.functional import Normal, kl
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, folder_name
@@ -74,7 +74,7 @@ def fit_method(data: Unseen, options: Options, output: Output) -> SwapContrast:
 def draw_figure_5(method: SwapContrast, data: FactorData, options: Options) -> Figure:
     """Draw both parts of the codes in the plane."""
     draw = data.draw(options.points, Generator().manual_seed(options.seed))
-    z, p = method.transform(draw.x), method.parts()[0]
+    z, p = method.transform(draw.x), method.split_sizes()[0]
     names, change = code_changes(method, data, options)
     by_color = change[[names.index("color"), names.index("background")], p:].max(0)
     rest = z[:, p:][:, by_color <= np.median(by_color)]  # z_nu: the half that colors change least
@@ -121,11 +121,11 @@ def draw_figure_8(method: SwapContrast, data: FactorData, options: Options) -> F
     plan = pairs(data, COLUMNS, rng, k=1, among=["color", "background"])
     x, x2 = (data.render(plan.views[v]) for v in ("x", "x2"))
     z, z2 = (torch.from_numpy(method.transform(v)).float() for v in (x, x2))
-    p = method.parts()[0]
+    p = method.split_sizes()[0]
     noise = torch.randn(z.shape, generator=rng)
     q, q2 = (Normal(*(part[:, p:] for part in method.encode_posterior(v))) for v in (x, x2))
-    far = method.distance(q, q2)
-    is_farthest = far == far.amax(1, keepdim=True)  # the code that differs most is not exchanged
+    distance = kl(q, q2)  # as in training: (COLUMNS, nuisance codes)
+    is_farthest = distance == distance.amax(1, keepdim=True)  # the code that differs most is not exchanged
     swapped = torch.cat([z2[:, :p], torch.where(is_farthest, z[:, p:], z2[:, p:])], 1)
     shown: dict[str, Any] = {
         "observed": x, "reconstructed": z, "its pair": x2, "exchanged": swapped,
