@@ -24,6 +24,6 @@ def test_a_classifier_reports_its_labels_and_its_accuracy():
     x = np.random.default_rng(0).normal(size=(300, 4))
     y = pd.DataFrame({"sign": np.where(x[:, 0] > 0, "plus", "minus"), "other": np.arange(300) % 2})
     classifier = CNNClassifier(steps=300, layers=(16,), lr=0.01).fit(x, y)
-    share = float(re.search(r"'sign' right in ([\d.]+)%.*2 classes", classifier.diagnosis_[-1])[1])
+    share = float(re.search(r"Training accuracy for 'sign': ([\d.]+)%.*2 classes", classifier.diagnosis_[-1])[1])
     assert share > 95
     assert abs(share / 100 - classifier.score(x, y)) < 0.03
