@@ -1,4 +1,4 @@
-"""Studies on Ray (extra `ray`): packs as tasks, on this machine or on a cluster."""
+"""Execute studies on Ray (extra `ray`): each pack is a task."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from unweave.utils.source import source_hash
 from unweave.utils.storage import atomic_folder, write_atomic
 
 MAX_RETRIES = 20  # restarts of a pack whose worker or node was lost
-POLL_INTERVAL = 2.0  # seconds between looks at the cluster
+POLL_SECONDS = 2.0  # between polls of the running tasks
 
 
 class Cluster(NamedTuple):
     """The cluster that a study runs on."""
 
     address: str = "local"
-    """Address of the head; "local": a cluster on this machine for the time of the study; "auto": the running one."""
+    """Address of the head node. "local" starts a cluster on this machine for the study; "auto" uses the running one."""
     bring_home: bool = False
-    """Nodes share no folder with this machine: each works in its own folder and sends its results."""
+    """Whether nodes lack a shared file system: each uses a local folder and sends its results back."""
 
 
-HERE = Cluster()
+LOCAL = Cluster()
 
 
 def execute_on_ray(
     runs: Iterable[Run],
     out: str | Path,
     *,
-    where: Cluster = HERE,
+    where: Cluster = LOCAL,
     metrics: Sequence[str] = DEFAULT_METRICS,
     evaluated: int = EVALUATION_SIZE,
     budget: float | None = None,
@@ -58,13 +58,13 @@ def execute_on_ray(
 ) -> pd.DataFrame:
     """Execute runs as `execute` does, with packs as Ray tasks; return one row per finished run.
 
-    `out` is a folder that all nodes share, unless results are brought home. A pack asks for one CPU, and for one GPU if
-    it trains networks and the cluster has some. If a worker or a node is lost, its pack is restarted elsewhere, from
-    its last checkpoint if that is visible there. After a `budget` in seconds everything is stopped.
+    `out` is a folder that all nodes share, unless `where.bring_home` is set. A pack requests one CPU, and one GPU if it
+    trains networks and the cluster has GPUs. If a worker or a node is lost, its pack is restarted elsewhere, from its
+    last checkpoint if that is visible there. All tasks are canceled after `budget` seconds.
     """
     ray = _import_ray()
     by_key, out = {run.key: run for run in runs}, Path(out).absolute()
-    catalog.run_metrics(metrics)  # before anything is started
+    catalog.run_metrics(metrics)  # reject unknown metrics before a cluster starts
     clear_failures(out, by_key, missing=not retry)
     out.mkdir(parents=True, exist_ok=True)
     is_own_cluster = not ray.is_initialized()
@@ -73,11 +73,11 @@ def execute_on_ray(
             address=None if where.address == "local" else where.address, log_to_driver=False, configure_logging=False
         )
     try:
-        _send_user_classes(by_key.values())
-        work = _Tasks(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
+        _register_user_classes(by_key.values())
+        queue = _TaskQueue(ray, out, tuple(metrics), evaluated, where.bring_home, notify)
         resources = ray.cluster_resources()
         workers = int(resources.get("GPU", 0) or resources.get("CPU", 1))
-        work.follow(_make_packs(by_key, out, workers), StudyProgress(list(by_key), out), budget)
+        queue.run_until_done(_make_packs(by_key, out, workers), StudyProgress(list(by_key), out), budget)
     finally:
         if is_own_cluster:
             ray.shutdown()
@@ -100,8 +100,8 @@ def _import_ray() -> Any:
     return ray
 
 
-def _send_user_classes(runs: Iterable[Run]) -> None:
-    """Send classes of a user's file with the task: workers cannot import them."""
+def _register_user_classes(runs: Iterable[Run]) -> None:
+    """Register classes of user files to be pickled by value: workers cannot import them."""
     by_value: Any = importlib.import_module("ray.cloudpickle").register_pickle_by_value
 
     for run in runs:
@@ -113,37 +113,38 @@ def _send_user_classes(runs: Iterable[Run]) -> None:
                 by_value(sys.modules[cls.__module__])
 
 
-class _Tasks:
-    """The running tasks and their results."""
+class _TaskQueue:
+    """Queue of Ray tasks, one per pack, that stores the results of finished ones."""
 
     def __init__(
         self, ray: Any, out: Path, metrics: tuple[str, ...], evaluated: int, bring_home: bool, notify: Notify
     ) -> None:
         self.ray, self.out, self.notify = ray, out, notify
-        self.what = (str(out), metrics, evaluated, bring_home)
-        self.task = ray.remote(max_retries=MAX_RETRIES)(_execute_on_worker)
+        self.bring_home = bring_home
+        self.arguments = (str(out), metrics, evaluated, bring_home)
+        self.task = ray.remote(max_retries=MAX_RETRIES)(_execute_pack_on_worker)
 
-    def follow(self, waiting: list[list[Run]], progress: StudyProgress, budget: float | None) -> None:
-        """Run tasks until every pack is executed or the budget is spent."""
+    def run_until_done(self, waiting: list[list[Run]], progress: StudyProgress, budget: float | None) -> None:
+        """Run tasks until all packs are executed or the budget is spent."""
         gpus = self.ray.cluster_resources().get("GPU", 0)
-        running = {self._start(pack, gpus): pack for pack in self._missing(waiting)}
+        running = {self._start(pack, gpus): pack for pack in self._select_unfinished(waiting)}
         while running:
-            done, _ = self.ray.wait(list(running), timeout=POLL_INTERVAL)
+            done, _ = self.ray.wait(list(running), timeout=POLL_SECONDS)
             nodes = sum(node["Alive"] for node in self.ray.nodes())
             self.notify(f"{progress.prefix()}{plural(len(running), 'pack')} left, {plural(nodes, 'node')}")
             if progress.is_over(budget, len(running)):
-                for task in running:  # what is under way stops at its last checkpoint
+                for task in running:  # a later study resumes from their checkpoints
                     self.ray.cancel(task)
                 return
             for task in done:
                 pack = running.pop(task)
-                if not self._receive(task):  # another process has some of it
-                    time.sleep(POLL_INTERVAL)
+                if not self._store_result(task):  # another process works on some of its runs
+                    time.sleep(POLL_SECONDS)
                     running[self._start(pack, gpus)] = pack
 
-    def _missing(self, waiting: list[list[Run]]) -> list[list[Run]]:
-        """Return the packs without the runs whose results have arrived."""
-        if not self.what[3]:
+    def _select_unfinished(self, waiting: list[list[Run]]) -> list[list[Run]]:
+        """Return the packs without runs whose results are stored."""
+        if not self.bring_home:
             return waiting
         missing = [
             [run for run in pack if not (self.out / run.key).is_dir() and not failure_path(self.out, run.key).is_file()]
@@ -153,44 +154,44 @@ class _Tasks:
 
     def _start(self, pack: list[Run], gpus: float) -> Any:
         on_gpu = gpus and isinstance(pack[0].method, Neural) and pack[0].method.device != "cpu"
-        return self.task.options(num_cpus=1, num_gpus=1 if on_gpu else 0).remote(pack, *self.what)
+        return self.task.options(num_cpus=1, num_gpus=1 if on_gpu else 0).remote(pack, *self.arguments)
 
-    def _receive(self, task: Any) -> bool:
-        """Write the results that a task sent; return whether its pack is executed."""
-        settled, parcels, failed = self.ray.get(task)
-        for key, parcel in parcels.items():
+    def _store_result(self, task: Any) -> bool:
+        """Store the results that a task returned; return whether its pack is complete."""
+        complete, archives, failed = self.ray.get(task)
+        for key, archive in archives.items():
             if not (self.out / key).is_dir():
-                with atomic_folder(self.out / key) as draft, tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
+                with atomic_folder(self.out / key) as draft, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                     tar.extractall(draft, filter="data")
         for key, text in failed.items():
             write_atomic(failure_path(self.out, key), text)
-        return bool(settled)
+        return bool(complete)
 
 
-def _execute_on_worker(
+def _execute_pack_on_worker(
     pack: list[Run], out: str, metrics: tuple[str, ...], evaluated: int, bring_home: bool
 ) -> tuple[bool, dict[str, bytes], dict[str, str]]:
-    """Execute a pack on a worker; return whether it is executed, and the run folders and failures to send."""
-    torch.set_num_threads(1)  # of the one CPU that was asked for
+    """Execute a pack on a worker; return whether it is complete, archived run folders and failure records by key."""
+    torch.set_num_threads(1)  # the task requested one CPU
     place, keys = Path(out), [run.key for run in pack]
-    if bring_home:  # the same folder for the same study, so that what begins again on this node finds its checkpoint
+    if bring_home:  # one folder per study and node, so that a restarted pack finds its checkpoint
         name = out.replace(os.sep, "-")
         place = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}{name}-{socket.gethostname()}"
-        clear_failures(place, keys)  # whether they are tried again was decided where the study is
-    settled = execute_missing(
+        clear_failures(place, keys)  # the driver decided which failures to retry
+    complete = execute_missing(
         pack, place, StudyProgress(keys, place), RunSettings(catalog.run_metrics(metrics), evaluated, jobs=1)
     )
-    if not bring_home or not settled:
-        return settled, {}, {}
-    parcels = {key: _pack_folder(place / key) for key in keys if (place / key).is_dir()}
+    if not bring_home or not complete:
+        return complete, {}, {}
+    archives = {key: _archive_run(place / key) for key in keys if (place / key).is_dir()}
     records = {key: failure_path(place, key) for key in keys}
-    return True, parcels, {key: path.read_text() for key, path in records.items() if path.is_file()}
+    return True, archives, {key: path.read_text() for key, path in records.items() if path.is_file()}
 
 
-def _pack_folder(folder: Path) -> bytes:
-    """Return a run folder as a tar file."""
-    piece = io.BytesIO()
-    with tarfile.open(fileobj=piece, mode="w") as tar:
+def _archive_run(folder: Path) -> bytes:
+    """Return the files of a run folder as a tar archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path in sorted(folder.iterdir()):
             tar.add(path, arcname=path.name)
-    return piece.getvalue()
+    return buffer.getvalue()
