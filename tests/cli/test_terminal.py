@@ -1,11 +1,14 @@
-"""Tables in terminals of any width."""
+"""Options from dataclasses, errors in one line, and tables in terminals of any width."""
 
 import io
+from dataclasses import dataclass
 
 import pytest
 from rich.console import Console
 
+from unweave import InputError
 from unweave.cli import terminal
+from unweave.cli.terminal import docstring_summary, parse_options, run_action
 
 
 @pytest.mark.parametrize("first", ["a" * 30, "b" * 70])
@@ -30,3 +33,44 @@ def test_numbers_are_never_broken(width, monkeypatch):
         for cell in row[1:]:
             assert all(word in text for word in cell.split())
     assert ("┃" in text) == (width > 50) and ("b: 0.015" in text) == (width == 50)
+
+
+@dataclass
+class Options:
+    """Two numbers."""
+
+    count: int = 1
+    """Number of runs."""
+    rate: float = 0.5
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--count", "two"], "Error parsing --count: 'two' is not an integer. Expected: --count INT"),
+        (["--rate", "fast"], "Error parsing --rate: 'fast' is not a number. Expected: --rate FLOAT"),
+        (["--cuont", "2"], "Unrecognized options: --cuont, 2. Perhaps you meant: --count INT Number of runs"),
+        (["--count"], "Missing value for argument '--count'"),
+    ],
+)
+def test_wrong_options_give_one_line(args, message):
+    with pytest.raises(InputError) as error:
+        parse_options(Options, prog="unweave test", args=args)
+    text = str(error.value)
+    assert text.startswith(message) and "\n" not in text and "For all options, " in text
+    assert "─" not in text and "│" not in text
+
+
+def test_actions_are_listed_and_dispatched(capsys):
+    calls = []
+
+    def start(args):
+        """Start it."""
+        calls.append(args)
+
+    run_action("unweave test", "usage", {"start": start}, ["start", "-x"])
+    assert calls == [["-x"]] and docstring_summary(start) == "Start it."
+    run_action("unweave test", "usage", {"start": start}, [])
+    assert "start   Start it." in capsys.readouterr().out
+    with pytest.raises(InputError, match="did you mean 'start'"):
+        run_action("unweave test", "usage", {"start": start}, ["strat"])

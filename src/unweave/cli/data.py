@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from unweave.cli.parsing import docstring_summary, parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.terminal import STDERR, print_json, print_table, print_text
+from unweave.cli.terminal import STDERR, docstring_summary, parse_options, print_json, print_table, print_text
 from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:

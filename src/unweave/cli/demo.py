@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from unweave.cli.parsing import parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import print_runs
-from unweave.cli.terminal import print_text
+from unweave.cli.terminal import parse_options, print_runs, print_text
 
 
 @dataclass(kw_only=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from unweave.cli.parsing import parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.terminal import print_text
+from unweave.cli.terminal import parse_options, print_text
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:

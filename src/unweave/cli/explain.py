@@ -8,10 +8,8 @@ from typing import Any
 
 import tyro
 
-from unweave.cli.parsing import parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import is_run
-from unweave.cli.terminal import print_json, print_text
+from unweave.cli.terminal import is_run, parse_options, print_json, print_text
 from unweave.utils.errors import InputError
 
 FIGURE_FORMATS = (".svg", ".png", ".pdf")

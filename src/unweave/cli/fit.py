@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from unweave.cli.parsing import docstring_summary, parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import print_runs
-from unweave.cli.terminal import print_text
+from unweave.cli.terminal import docstring_summary, parse_options, print_runs, print_text
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:

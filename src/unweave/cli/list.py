@@ -7,8 +7,7 @@ from typing import Literal
 
 import tyro
 
-from unweave.cli.parsing import docstring_summary, parse_options
-from unweave.cli.terminal import print_json, print_table, print_text
+from unweave.cli.terminal import docstring_summary, parse_options, print_json, print_table, print_text
 
 
 @dataclass(kw_only=True)

@@ -18,12 +18,11 @@ from unweave.cli.explain import explain_scores
 from unweave.cli.fit import fit
 from unweave.cli.list import list_catalog
 from unweave.cli.paper import paper
-from unweave.cli.parsing import docstring_summary
 from unweave.cli.report import report
 from unweave.cli.score import score
 from unweave.cli.select import select
 from unweave.cli.study import study
-from unweave.cli.terminal import exit_for_error, exit_with_message, print_text, print_warning
+from unweave.cli.terminal import docstring_summary, exit_for_error, exit_with_message, print_text, print_warning
 from unweave.utils.errors import unknown
 
 # torch, scikit-learn and pandas take seconds to import, so each command imports them only when it runs.

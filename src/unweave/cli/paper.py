@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from unweave.cli.parsing import parse_options, run_action
 from unweave.cli.progress import ProgressLine, show_progress
-from unweave.cli.terminal import print_json, print_table, print_text
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, run_action
 from unweave.utils.errors import InputError, unknown
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import tyro
 
-from unweave.cli.parsing import parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import print_runs, runs_folder
-from unweave.cli.terminal import print_text
+from unweave.cli.terminal import parse_options, print_runs, print_text, runs_folder
 from unweave.utils.errors import InputError
 
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from unweave.cli.explain import read_factor_data
-from unweave.cli.parsing import docstring_summary, parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import is_run
-from unweave.cli.terminal import STDOUT, print_json, print_table
+from unweave.cli.terminal import STDOUT, docstring_summary, is_run, parse_options, print_json, print_table
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import Literal
 
 import tyro
 
-from unweave.cli.parsing import parse_options
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import runs_folder
-from unweave.cli.terminal import print_json, print_table, print_text
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, runs_folder
 from unweave.utils.errors import InputError
 
 Criterion = Literal["udr", "model-centrality", "translation-difficulty", "likelihood", "isometry"]

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from unweave.cli.parsing import parse_options, run_action
 from unweave.cli.progress import show_progress
-from unweave.cli.runs import runs_folder
-from unweave.cli.terminal import print_json, print_table, print_text
+from unweave.cli.terminal import parse_options, print_json, print_table, print_text, run_action, runs_folder
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:

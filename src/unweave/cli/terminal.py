@@ -1,22 +1,89 @@
-"""Output of commands: text, tables and JSON on stdout; warnings and errors on stderr."""
+"""What commands share: options from dataclasses, text, tables and JSON on stdout, warnings and errors on stderr."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import re
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 from rich.table import Table
+
+from unweave.utils.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from unweave.experiments.run import FinishedRun
 
 PIPE_WIDTH = 200  # columns of a table that is written to a file or a pipe
 MAX_NUMBER_LENGTH = 24  # characters of a cell that holds a number and its interval; longer cells are text
 USER_ERROR = 2  # exit code
 STDOUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 STDERR = Console(stderr=True)
+PYTHON_MESSAGES = {  # of int() and float(), which tyro passes on
+    r"invalid literal for int\(\) with base 10: ('.*?')": r"\1 is not an integer",
+    r"could not convert string to float: ('.*?')": r"\1 is not a number",
+    "Argument helptext:": "Expected:",
+    "For full helptext, (run|see)": r"For all options, \1",
+}
+
+
+# Options --------------------------------------------------------------------------------------------------------------
+
+
+def parse_options(options: Any, **settings: Any) -> Any:
+    """Parse arguments into a dataclass by `tyro.cli`; turn its errors, boxes of many lines, into one line."""
+    import tyro
+
+    with contextlib.redirect_stderr(io.StringIO()) as box:
+        try:
+            return tyro.cli(options, **settings)
+        except SystemExit as stopped:
+            if not stopped.code:  # --help
+                raise
+    raise InputError(join_box(box.getvalue()))
+
+
+def join_box(text: str) -> str:
+    """Return the sections of a box that tyro draws around an error as sentences in one line."""
+    lines = [line.strip("╭╮╰╯│ ") for line in text.splitlines()[1:]]  # without the title
+    sections: list[list[str]] = [[]]
+    for line in lines:
+        if line.strip("─"):
+            sections[-1].append(line)
+        elif sections[-1]:  # a rule between two sections
+            sections.append([])
+    sentence = ". ".join(" ".join(section).rstrip(".") for section in sections if section)
+    for pattern, replacement in PYTHON_MESSAGES.items():
+        sentence = re.sub(pattern, replacement, sentence)
+    return sentence
+
+
+def run_action(command: str, usage: str, actions: Mapping[str, Callable[[list[str]], None]], args: list[str]) -> None:
+    """Run the action that the first argument names; without one, print the usage and all actions."""
+    if not args or args[0] in ("-h", "--help"):
+        print_text(usage)
+        for name, action in actions.items():
+            print_text(f"  {name:8}{docstring_summary(action)}")
+        print_text(f"\n`{command} ACTION --help` explains an action.")
+    elif args[0] not in actions:
+        raise unknown(f"action of {command}", args[0], actions)
+    else:
+        actions[args[0]](args[1:])
+
+
+def docstring_summary(documented: Any) -> str:
+    """Return the first line of a docstring."""
+    return (documented.__doc__ or "").strip().split("\n")[0].strip()
+
+
+# Output ---------------------------------------------------------------------------------------------------------------
 
 
 def print_text(text: str) -> None:
@@ -98,3 +165,35 @@ def exit_for_error(error: Exception) -> NoReturn:
 def join_lines(text: object) -> str:
     """Return the text without line breaks."""
     return " ".join(str(text).split())
+
+
+# Run folders ----------------------------------------------------------------------------------------------------------
+
+
+def runs_folder(path: Path) -> Path:
+    """Return the default folder of a study file's runs; a folder is returned unchanged."""
+    return Path("runs") / path.stem if path.suffix == ".py" else path
+
+
+def is_run(path: Path) -> bool:
+    """Return whether the path is a run folder; raise InputError for a folder that is something else."""
+    has_recipe = (path / "run.json").is_file()
+    if path.is_dir() and not has_recipe:
+        raise InputError(f"{path} is not a run folder (it has no run.json)")
+    return has_recipe
+
+
+def print_runs(runs: Sequence[FinishedRun], title: str = "", *, as_json: bool = False) -> None:
+    """Print one row per run: method, scores, seconds of training; as JSON also the folder and all settings."""
+    from unweave.experiments.run import records
+
+    if as_json:
+        return print_json([{"run": str(run.folder)} | row for run, row in zip(runs, records(runs), strict=True)])
+    columns = list(dict.fromkeys(column for run in runs for column in run.scores))
+    rows = [
+        [run.recipe["method"]["name"]]
+        + [f"{run.scores[column]:.4f}" if column in run.scores else "" for column in columns]
+        + [f"{run.env['seconds']:.1f}"]
+        for run in runs
+    ]
+    return print_table(["method", *columns, "seconds"], rows, title, numbers=True)
