@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.nn.conv import conv_decoder, conv_encoder
+from unweave.nn.autoencoder import conv_decoder, conv_encoder
 from unweave.nn.conv_matmul import StridedConvMatmul, TransposedConvMatmul, replace_convs
 
 

@@ -16,8 +16,7 @@ from unweave.methods.base import Method
 from unweave.methods.neural import Neural
 from unweave.metrics.contract import as_matrix, metric
 from unweave.metrics.factors import active_codes, group_columns
-from unweave.nn.conv import conv_decoder, conv_encoder
-from unweave.nn.mlp import mlp
+from unweave.nn.autoencoder import conv_decoder, conv_encoder, mlp
 from unweave.utils.errors import InputError, plural
 
 MIN_PROBABILITY = 1e-4  # probabilities are clipped to this distance from 0 and 1

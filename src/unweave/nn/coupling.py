@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from unweave.nn.mlp import mlp
+from unweave.nn.autoencoder import mlp
 from unweave.utils.errors import InputError
 
 Clamp = Literal["soft", "steep"]

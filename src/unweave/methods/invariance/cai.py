@@ -12,9 +12,8 @@ from torch.nn import functional as F
 from unweave.methods.invariance.base import NuisanceClassifierMixin
 from unweave.methods.networks import EncoderMixin
 from unweave.methods.neural import Lane, Neural
-from unweave.nn.autoencoder import build_encoder
+from unweave.nn.autoencoder import build_encoder, mlp
 from unweave.nn.functional import scale_gradient
-from unweave.nn.mlp import mlp
 
 
 @final

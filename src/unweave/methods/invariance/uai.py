@@ -10,9 +10,8 @@ from torch import Generator, Tensor, nn
 from unweave.methods.invariance.base import LatentClassifierMixin
 from unweave.methods.networks import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
-from unweave.nn.autoencoder import build_autoencoder
+from unweave.nn.autoencoder import build_autoencoder, mlp
 from unweave.nn.functional import scale_gradient
-from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
 
 

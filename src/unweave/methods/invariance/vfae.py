@@ -13,7 +13,7 @@ from unweave.methods.invariance.base import NuisanceClassifierMixin
 from unweave.methods.networks import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.vae.base import posterior
-from unweave.nn.autoencoder import build_autoencoder
+from unweave.nn.autoencoder import build_autoencoder, mlp
 from unweave.nn.functional import (
     Normal,
     mean_discrepancy,
@@ -22,7 +22,6 @@ from unweave.nn.functional import (
     random_fourier_features,
     weighted_sum,
 )
-from unweave.nn.mlp import mlp
 
 
 @final

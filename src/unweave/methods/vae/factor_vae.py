@@ -13,8 +13,8 @@ from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
+from unweave.nn.autoencoder import mlp
 from unweave.nn.functional import apply_frozen, mean_kl, permute_columns, weighted_sum
-from unweave.nn.mlp import mlp
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 

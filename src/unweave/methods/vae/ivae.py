@@ -14,8 +14,8 @@ from unweave.data.supervision import Plan, labeled
 from unweave.methods.base import FigureName
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE
+from unweave.nn.autoencoder import mlp
 from unweave.nn.functional import Normal, kl, one_hot, weighted_sum
-from unweave.nn.mlp import mlp
 from unweave.utils.errors import InputError
 
 COUNTED_LABELS = 10_000  # labels drawn to estimate how frequent each class is

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unweave import InputError
-from unweave.nn.conv import conv_decoder, conv_encoder
+from unweave.nn.autoencoder import conv_decoder, conv_encoder
 
 
 def count(module):
