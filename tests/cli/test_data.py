@@ -9,8 +9,8 @@ def test_datasets_are_listed_located_checked_prepared_and_shown(run, tmp_path, m
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     state = {row["name"]: row["state"] for row in json.loads(run("data", "list", "--json")[1])}
-    assert state["squares-xy"] == "made on the fly"
-    assert state["dsprites"] == "re-made"
+    assert state["squares-xy"] == "generated"
+    assert state["dsprites"] == "substitute"
     assert state["mnist"] == "missing"
     where = json.loads(run("data", "where", "mnist", "--json")[1])
     assert where["folders"] == [str(tmp_path / "own"), str(tmp_path / "cache")]

@@ -38,7 +38,7 @@ def test_a_run_can_be_scored_and_reported(run, tmp_path):
 
 def test_a_finished_run_is_not_repeated(run):
     run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--out", "r")
-    assert "finished before" in run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--out", "r")[2]
+    assert "already finished" in run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--out", "r")[2]
     code, _, err = run("fit", "pca", "squares-xy", *SMALL_SQUARES, "--seed", 1, "--out", "r")
     assert code == 2
     assert "holds another run" in err

@@ -84,7 +84,7 @@ def test_factors_say_what_is_wrong_with_them():
 def test_datasets_refuse_settings_of_the_wrong_type():
     with pytest.raises(InputError, match="mixing='foo', expected 'soft' or 'steep'"):
         GaussianMixture(mixing="foo")
-    with pytest.raises(InputError, match=r"points=2\.5, expected a whole number"):
+    with pytest.raises(InputError, match=r"points=2\.5, expected an integer"):
         SquaresXY(points=2.5)
 
 

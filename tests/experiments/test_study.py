@@ -70,7 +70,7 @@ def test_a_finished_run_is_not_repeated_and_its_row_stays_the_same(tmp_path):
     second = execute([Run(DATA, PCA())], tmp_path, notify=said.append)
     pd.testing.assert_frame_equal(first, second)
     assert (tmp_path / Run(DATA, PCA()).key / "model.safetensors").stat().st_mtime_ns == stamp
-    assert any("finished before" in text for text in said)
+    assert any("already finished" in text for text in said)
 
 
 def test_a_score_asked_for_later_is_added(tmp_path):

@@ -124,7 +124,7 @@ def test_a_disk_that_refuses_stops_the_study_and_loses_nothing(study, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000))  # every file that is longer cannot be written
 
     _, wrong = finished(started("study", "run", study, "--out", tmp_path / "out", preexec_fn=small), 2)
-    assert "cannot write to" in wrong and "make room and run it again" in wrong
+    assert "cannot write to" in wrong and "free disk space and repeat the command" in wrong
     assert not list((tmp_path / "out").glob("[!.]*")) and not list((tmp_path / "out").glob(".failed/*"))
     _, wrong = finished(started("study", "run", study, "--out", "/proc/unweave"), 2)
     assert "cannot write /proc/unweave" in wrong
@@ -148,7 +148,7 @@ def test_a_gpu_that_is_lost_stops_the_study_and_is_no_fault_of_runs_to_come(text
 
     monkeypatch.setattr("unweave.experiments.study.execute_pack", lost)
     monkeypatch.setattr("unweave.utils.validation.torch.ones", lost)
-    with warnings.catch_warnings(), pytest.raises(InputError, match=r"does not answer.*run it again"):
+    with warnings.catch_warnings(), pytest.raises(InputError, match=r"stopped responding.*Repeat the command"):
         warnings.simplefilter("ignore")
         execute(runs, tmp_path, metrics=[])
     assert len(list(tmp_path.glob(".failed/*"))) == guilty
@@ -196,7 +196,7 @@ def test_a_damaged_run_is_named_set_aside_and_run_again(tmp_path, name):
 
 
 def test_a_budget_begins_nothing_new_and_says_so(tmp_path):
-    with pytest.warns(RuntimeWarning, match="budget of 1e-06 s is spent: 3 runs not begun"):
+    with pytest.warns(RuntimeWarning, match="budget of 1e-06 s is spent: 3 runs not started"):
         assert len(execute(runs(3), tmp_path, budget=1e-6)) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")

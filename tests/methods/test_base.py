@@ -45,11 +45,11 @@ def test_a_dataset_can_be_fitted_directly():
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        (PCA(latent_dim="2"), "latent_dim='2', expected a whole number"),  # type: ignore[arg-type]
-        (PCA(latent_dim=2.5), "latent_dim=2.5, expected a whole number"),  # type: ignore[arg-type]
+        (PCA(latent_dim="2"), "latent_dim='2', expected an integer"),  # type: ignore[arg-type]
+        (PCA(latent_dim=2.5), "latent_dim=2.5, expected an integer"),  # type: ignore[arg-type]
         (PCA(latent_dim=True), "latent_dim=True"),
         (PCA(seed=-1), "seed=-1"),
-        (HessianICA(n_neighbors=None), "n_neighbors=None, expected a whole number or 'auto'"),  # type: ignore[arg-type]
+        (HessianICA(n_neighbors=None), "n_neighbors=None, expected an integer or 'auto'"),  # type: ignore[arg-type]
         (HessianICA(latent_dim=2, project=1), "project=1"),
         (HessianICA(project=-1), "project=-1"),
     ],

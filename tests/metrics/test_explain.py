@@ -31,12 +31,14 @@ def test_an_explanation_names_what_is_wrong():
     assert findings(CODES) == "Every factor has a code of its own, and every code one factor."
     noise = RNG.normal(size=(len(GRID), 1))
     assert "Code 4 never changes: dead." in findings(np.hstack([CODES, 0 * noise]))
-    assert "Code 4 changes, and tells of no factor." in findings(np.hstack([CODES, noise]))
-    assert "Codes 2 and 4 say the same, both of b: duplicates." in findings(np.hstack([CODES, -CODES[:, 1:2]]))
-    assert "No code tells of c" in findings(CODES[:, :2])
+    assert "Code 4 varies but is informative about no factor." in findings(np.hstack([CODES, noise]))
+    assert "Codes 2 and 4 are duplicates, both of b (rank correlation above 0.95)." in findings(
+        np.hstack([CODES, -CODES[:, 1:2]])
+    )
+    assert "No code is informative about c" in findings(CODES[:, :2])
     mixed = findings(np.hstack([turned(CODES), CODES[:, 2:]]))
     assert "a is split: code" in mixed
-    assert "Code 1 is mixed: it tells of" in mixed
+    assert "Code 1 is mixed: it contains information about" in mixed
     assert "c is split" not in mixed
 
 

@@ -83,13 +83,13 @@ def list_datasets(options: Any) -> None:
 
 
 def describe_state(dataset: Dataset) -> str:
-    """Return whether a dataset can be loaded: found, made on the fly, to be made, re-made or missing."""
+    """Return whether a dataset can be loaded: available, generated, not rendered yet, substitute or missing."""
     if dataset.is_available():
-        return "found" if dataset.files else "made on the fly"
+        return "available" if dataset.files else "generated"
     if not dataset.files:
-        return "to be made"
+        return "not rendered yet"
     # A dataset that renders a substitute of its own says so in its title, in parentheses.
-    return "re-made" if dataset.title().endswith(")") else "missing"
+    return "substitute" if dataset.title().endswith(")") else "missing"
 
 
 def locate_files(options: Any) -> None:
@@ -136,7 +136,7 @@ def check_files(options: Any) -> None:
         for file in files:
             progress.message(f"checking {file.file}")
             path = file.path() if file.find() else ""
-            rows.append({"file": file.file, "state": "whole" if path else "missing", "path": str(path)})
+            rows.append({"file": file.file, "state": "verified" if path else "missing", "path": str(path)})
     if options.json:
         return print_json(rows)
     print_table(["file", "state", "path"], [list(row.values()) for row in rows])

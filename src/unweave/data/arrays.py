@@ -64,7 +64,7 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         raise InputError(f"pairs of {first.x.dtype} and {second.x.dtype}: bytes run to 255; expected the same in both")
     if count.dtype.kind not in "iu" or (count < 1).any() or count.shape not in ((1,), (len(first),)):
         text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
-        raise InputError(f"{text}: expected how many factors differ, one whole number or one for each pair")
+        raise InputError(f"{text}: expected how many factors differ, one integer or one for each pair")
     k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
     return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
 

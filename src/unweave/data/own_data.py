@@ -88,7 +88,7 @@ class OwnData(Dataset):
             count = int(constant.sum())
             change, them = ("changes", "it") if count == 1 else ("change", "them")
             text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
-            raise InputError(f"{text}. Remove {them}, or go on without {them}: --data.drop-constant")
+            raise InputError(f"{text}. Remove {them}, or drop {them}: --data.drop-constant")
         return x[:, ~constant]
 
 

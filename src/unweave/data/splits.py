@@ -84,7 +84,7 @@ def correlated(
     if factors[0] == factors[1]:
         raise InputError(f"a factor is correlated with another one, not with itself: {factors}")
     if (joint is None) == (strength is None):
-        raise InputError("say either joint=... or strength=...")
+        raise InputError("pass either joint=... or strength=...")
     if joint is None:
         if not strength or strength <= 0:
             raise InputError(f"strength={strength}: expected a positive number (0.1 is strong, 1 is weak)")

@@ -82,5 +82,5 @@ def read_cached_images(path: Path, points: int, k: int) -> tuple[np.ndarray, np.
             raise InputError(f"images of shape {images.shape} and factors of shape {factors.shape}")
     except Exception as error:  # numpy, zipfile and zlib raise a dozen types for a damaged file
         text = str(error) or type(error).__name__
-        raise InputError(f"{path} is truncated or altered ({text}): remove it, and it is made again") from error
+        raise InputError(f"{path} is truncated or altered ({text}): remove it and repeat the command") from error
     return images, factors

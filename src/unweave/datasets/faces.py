@@ -170,7 +170,9 @@ def read_faces(path: Path) -> tuple[np.ndarray, np.ndarray]:
             images = np.stack([decode_image(io.BytesIO(packed.read(n)), n) for n in names])
             factors = np.load(io.BytesIO(packed.read("factors.npy")), allow_pickle=False).astype(np.float64)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a packed manifold ({error}); make it again") from error
+        raise InputError(
+            f"{path} is not a packed manifold ({error}); delete the file and repeat the command"
+        ) from error
     if factors.shape[:1] != images.shape[:1]:
         raise InputError(f"{path} has {len(images)} images and {len(factors)} rows of factors")
     return images, factors

@@ -199,7 +199,7 @@ def read_run(folder: Path) -> FinishedRun:
         finite = _finite(scores)
     except Exception as error:  # whatever an altered file can cause
         text = f"{type(error).__name__}: {error}"
-        raise InputError(f"{folder} is not complete, or altered ({text}): remove it and run again") from error
+        raise InputError(f"{folder} is not complete, or altered ({text}): delete it and repeat the command") from error
     codes, truth = table[:, :d], table[:, d:]
     return FinishedRun(folder, recipe, finite, _metrics(scores), env, factors, codes, truth, pairs, diagnosis)
 

@@ -172,9 +172,9 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     read_config(folder)  # raises InputError if the model is damaged
     missing = {name: s for name, s in settings.scorers.items() if name not in finished.computed}
     if not missing:
-        settings.say(f"{run.title()}: finished before, kept ({folder})")
+        settings.say(f"{run.title()}: already finished ({folder})")
         return finished
-    settings.say(f"{run.title()}: finished before; scoring {', '.join(missing)}")
+    settings.say(f"{run.title()}: already finished; scoring {', '.join(missing)}")
     data = run.data.load()
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder) if needs_method else None

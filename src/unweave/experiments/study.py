@@ -30,7 +30,7 @@ from unweave.utils.storage import no_room
 from unweave.utils.validation import device_lost
 
 MAX_PACK_SIZE = 128  # models that are trained together, if the device has room for them
-POLL_INTERVAL = 1.0  # seconds between looks at what another process is working on
+POLL_INTERVAL = 1.0  # seconds between checks of runs that another process executes
 
 State = Literal["done", "failed", "running", "waiting"]
 
@@ -113,7 +113,7 @@ def execute(
             pack for pack in waiting if progress.is_over(budget) or not execute_missing(pack, out, progress, settings)
         ]
         if len(left) == len(waiting) and not progress.is_over(budget):
-            notify(f"{progress.prefix()}another process works on what is left: waiting for it")
+            notify(f"{progress.prefix()}waiting for another process that works on the remaining runs")
             time.sleep(POLL_INTERVAL)
         waiting = left
     return rows([out / key for key in by_key if (out / key).is_dir()])
@@ -164,8 +164,8 @@ class StudyProgress:
         """Return whether the budget is spent; warn if packs are still waiting."""
         over = budget is not None and time.perf_counter() - self.start >= budget
         if over and waiting and (left := self.open_runs()):
-            text = f"the budget of {budget:g} s is spent: {plural(left, 'run')} not begun or not finished"
-            warnings.warn(f"{text}; run it again to go on", RuntimeWarning, stacklevel=3)
+            text = f"the budget of {budget:g} s is spent: {plural(left, 'run')} not started or not finished"
+            warnings.warn(f"{text}; repeat the command to resume", RuntimeWarning, stacklevel=3)
         return over
 
 
@@ -188,15 +188,16 @@ def execute_missing(pack: Sequence[Run], out: Path, progress: StudyProgress, set
 def _errors_of_pack(error: Exception, todo: Sequence[Run], out: Path) -> Errors:
     """Return the error once for each unfinished run, or raise it if other packs would fail by it as well."""
     if no_room(error):
-        raise InputError(f"cannot write to {out}: {error}; make room and run it again: what is done is kept") from error
+        raise InputError(
+            f"cannot write to {out}: {error}: free disk space and repeat the command; finished runs are not repeated"
+        ) from error
     errors: Errors = {run.key: error for run in todo if not is_finished(out / run.key)}
     if not errors:  # it was not a run that failed
         raise error
     if device_lost(error):
         if "unavailable" not in str(error):  # otherwise the device failed before any run used it
             record_failures(errors, todo, out)
-        text = f"the GPU does not answer any more ({first_line(error)})"
-        raise InputError(f"{text}: run it again to go on: what is done is kept") from error
+        raise InputError(f"The GPU stopped responding ({first_line(error)}). Repeat the command to resume") from error
     return errors
 
 

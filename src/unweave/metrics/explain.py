@@ -74,11 +74,11 @@ def _missing_or_split_factors(codes: list[int], information: np.ndarray, names: 
         informative = [i for i in order if information[j, i] >= MIN_INFORMATION]
         if not informative:
             best = f" (at most {information[j, order[0]]:.0%} of it, by code {order[0] + 1})" if order else ""
-            text = f"No code tells of {name}{best}"
+            text = f"No code is informative about {name}{best}"
             findings.append(f"{text}: it is not in the codes, or not in a form that one code has.")
         elif _is_shared(information[j, informative]):
             shares = _join([f"code {i + 1} ({information[j, i]:.0%})" for i in informative])
-            findings.append(f"{name} is split: {shares} each tell a part of it.")
+            findings.append(f"{name} is split: {shares} each contain part of it.")
     return findings
 
 
@@ -89,7 +89,7 @@ def _mixed_codes(codes: list[int], information: np.ndarray, names: list[str]) ->
         about = [j for j in order if information[j, i] >= MIN_INFORMATION]
         if _is_shared(information[about, i]):
             shares = _join([f"{names[j]} ({information[j, i]:.0%})" for j in about])
-            findings.append(f"Code {i + 1} is mixed: it tells of {shares}.")
+            findings.append(f"Code {i + 1} is mixed: it contains information about {shares}.")
     return findings
 
 
@@ -101,8 +101,8 @@ def _is_shared(information: np.ndarray) -> bool:
 def _unused_codes(active: np.ndarray, information: np.ndarray) -> list[str]:
     dead, idle = np.flatnonzero(~active), np.flatnonzero(active & (information.max(0) < MIN_INFORMATION))
     findings = [f"{_codes(dead)} never {'changes' if len(dead) == 1 else 'change'}: dead."] if len(dead) else []
-    tells = "changes, and tells" if len(idle) == 1 else "change, and tell"
-    return findings + ([f"{_codes(idle)} {tells} of no factor."] if len(idle) else [])
+    verb = "varies but is" if len(idle) == 1 else "vary but are"
+    return findings + ([f"{_codes(idle)} {verb} informative about no factor."] if len(idle) else [])
 
 
 def _duplicate_groups(z: np.ndarray, active: np.ndarray) -> list[list[int]]:
@@ -120,8 +120,9 @@ def _duplicate_groups(z: np.ndarray, active: np.ndarray) -> list[list[int]]:
 
 def _describe_duplicates(group: list[int], information: np.ndarray, names: list[str]) -> str:
     about = information[:, group[0]]
-    of = f", both of {names[about.argmax()]}" if len(group) == 2 else f", all of {names[about.argmax()]}"
-    return f"{_codes(np.array(group))} say the same{of if about.max() >= MIN_INFORMATION else ''}: duplicates."
+    what = f", {'both' if len(group) == 2 else 'all'} of {names[about.argmax()]}"
+    what = what if about.max() >= MIN_INFORMATION else ""
+    return f"{_codes(np.array(group))} are duplicates{what} (rank correlation above {MIN_DUPLICATE_CORRELATION})."
 
 
 def _codes(which: np.ndarray) -> str:

@@ -33,8 +33,8 @@ class Probe(NamedTuple):
 def nuisance_probe(nuisances: Any, codes: Any, *, train: float = 0.5, seed: int | None = 0) -> Probe:
     """Test accuracy of a new classifier that predicts nuisances from codes (Xie et al., 2017, Sec. 4).
 
-    The classifier is a network with one hidden layer of 128 units. An accuracy at the chance level means that such a
-    network finds nothing in so many rows; with more rows it may find more.
+    The classifier is a network with one hidden layer of 128 units. An accuracy at the chance level means that
+    at this sample size the network finds no information; more rows may reveal some.
 
     Args:
         nuisances: Classes that the codes should not contain, (n,) or (n, k).

@@ -20,8 +20,8 @@ MAX_ATTEMPTS = 100  # to create a lock file while other processes remove the fol
 def try_lock_all(folder: Path, names: Iterable[str]) -> Iterator[bool]:
     """Lock all `names` in a folder for the block, or none of them; yield whether they were locked. Never waits.
 
-    The operating system releases a lock when its process ends, so a killed process blocks nobody. Lock files are
-    removed on release.
+    The operating system releases a lock when its process ends, so a killed process leaves no lock behind. Lock files
+    are removed on release.
 
     >>> with try_lock_all(Path("runs"), ["a", "b"]) as locked:           # doctest: +SKIP
     ...     print("working" if locked else "another process works on a or b")

@@ -96,7 +96,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
     except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read ({error}): it is truncated or altered; make it again") from error
+        raise InputError(
+            f"{path} cannot be read ({error}): it is truncated or altered; delete the folder and repeat the command"
+        ) from error
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
     return value
@@ -129,7 +131,7 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
 def check_hash(path: Path, checksum: str) -> None:
     """Raise an error that names the file if it is missing, truncated or altered."""
     if not path.is_file():
-        raise InputError(f"{path} is missing: the folder is not complete; make it again")
+        raise InputError(f"{path} is missing: the folder is not complete; delete it and repeat the command")
     actual = sha256(path)
     if actual != checksum:
         raise InputError(f"{path} is truncated or altered: its sha256 is {actual[:12]}..., expected {checksum[:12]}...")

@@ -83,7 +83,7 @@ def describe_hint(hint: Any) -> str:
     """Return an annotation in words.
 
     >>> describe_hint(int | Literal["auto"])
-    "a whole number or 'auto'"
+    "an integer or 'auto'"
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -94,7 +94,7 @@ def describe_hint(hint: Any) -> str:
         return " or ".join(map(repr, args))
     if origin is tuple:
         return f"a tuple, each {describe_hint(args[0])}"
-    words = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a text", type(None): "None"}
+    words = {int: "an integer", float: "a finite number", bool: "True or False", str: "a string", type(None): "None"}
     return words.get(hint, getattr(hint, "__name__", str(hint)))
 
 
@@ -172,7 +172,7 @@ def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> 
 
 
 def as_classes(y: Any, what: str = "y") -> Any:
-    """Return class labels; whole numbers among floats become integers, other real values raise an error."""
+    """Return class labels; integral floats become integers, other real values raise an error."""
     if hasattr(y, "columns"):
         y = y.set_axis(names := y.columns.map(str), axis=1)
         if not names.is_unique:
@@ -191,5 +191,5 @@ def as_classes(y: Any, what: str = "y") -> Any:
         return array
     check_finite(array.reshape(len(array), -1), what="Input y")
     if not np.array_equal(array, np.round(array)):
-        raise InputError(f"Unknown label type: {what} is real-valued; expected classes, as whole numbers or text")
+        raise InputError(f"Unknown label type: {what} is real-valued; expected classes, as integers or strings")
     return array.astype(np.int64)

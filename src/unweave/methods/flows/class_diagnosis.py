@@ -66,7 +66,8 @@ def describe_gaps(means: Tensor, deviations: Tensor, names: Sequence[str]) -> li
     Without a connection, a code may be two variables, or one of two.
     """
     return shorten([
-        f"Nothing lies between classes {a!r} and {b!r} along code {j + 1}: what they share there is a guess."
+        f"Nothing lies between classes {a!r} and {b!r} along code {j + 1}: "
+        "the data do not determine how these classes align there."
         for j in range(means.shape[1])
         for a, b in find_gaps(means[:, j], deviations[:, j], names)
     ])  # fmt: skip
@@ -100,7 +101,7 @@ def describe_class_count(n: int, classes: int) -> str:
 def describe_rank(n: int, rank: int) -> str:
     """Return whether soft labels vary the coefficients of n informative variables in 2 n independent ways."""
     text = f"Probabilities vary the coefficients of {plural(n, 'informative variable')} in {rank} of {2 * n}"
-    return f"{text} independent ways{': fewer than the theorem asks' if rank < 2 * n else ''}."
+    return f"{text} independent ways{': fewer than the theorem requires' if rank < 2 * n else ''}."
 
 
 def describe_omitted(fraction: float) -> list[str]:

@@ -67,5 +67,5 @@ def describe_features(deviation: Tensor, constant: Tensor, noise: float) -> list
     median = float(deviation[~constant].median()) if bool((~constant).any()) else 0.0
     if noise > NOISE_RATIO * median > 0:
         text = f"Features have a deviation of {median:.2g}, and the added noise one of {noise:g}"
-        texts.append(f"{text}, which drowns them: set standardize=True, or a smaller noise.")
+        texts.append(f"{text}, so noise dominates the features: set standardize=True, or a smaller noise.")
     return texts

@@ -174,7 +174,7 @@ class SelfSupervisedGIN(NormalizingFlow):
         text = f"Means and deviations of the augmented sets vary in {self.rank_} of {needed} independent ways"
         if self.rank_ == needed:
             return f"{text}: the Jacobian of the coefficients has full row rank."
-        return f"{text}: fewer than the theorem asks, or than {self.copies} copies can show."
+        return f"{text}: fewer than the theorem requires, or than {self.copies} copies can show."
 
     def _describe_moved_codes(self) -> str:
         """Return which informative codes the augmentation moves."""
@@ -187,7 +187,7 @@ class SelfSupervisedGIN(NormalizingFlow):
         text = f"Augmentation moves {plural(len(moved), 'informative code')}{f' ({listed})' if moved else ''}"
         if len(moved) == n:
             return f"{text}, all there are."
-        return f"{text}; the other {n - len(moved)} are found by the noise alone, which the theorem does not promise."
+        return f"{text}; the other {n - len(moved)} vary only by the noise, which the theorem does not cover."
 
 
 def count_variations(sets: Tensor) -> int:

@@ -203,16 +203,16 @@ class SwapContrast(LatentClassifierMixin, VAE):
             x_rec = self.decoder_mean(net.decoder(self.encode(x)))
         explained = r2_score(x.flatten(1), x_rec.flatten(1), multioutput="variance_weighted")
         if explained < MIN_EXPLAINED_VARIANCE:
-            text = f"The decoder shows next to nothing: {max(explained, 0):.0%} of the variance of the observations"
-            self.diagnosis_ = [*self.diagnosis_, f"{text}. A smaller beta, or a smaller lr, may help."]
+            text = f"The decoder explains {max(explained, 0):.0%} of the variance of the observations"
+            self.diagnosis_ = [*self.diagnosis_, f"{text}. Try a smaller beta or a smaller lr."]
         if self.refit_classifier and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(rows).float()) for rows in split_rows(points, RENDERED_ROWS)])
             net.classifier.load_state_dict(fit_classifier(self.predictive(z), u))
         super().after_training(data)
         if self.train_accuracy_ < MIN_ACCURACY:
-            text = f"The class is hardly learned. More steps, or a larger beta, may help: beta={float(self.beta):g} is"
-            self.diagnosis_ = [*self.diagnosis_, f"{text} weighed against a sum over {x[0].numel():,} numbers."]
+            text = f"Low training accuracy. Try more steps or a larger beta: beta={float(self.beta):g} is"
+            self.diagnosis_ = [*self.diagnosis_, f"{text} weighted against a sum over {x[0].numel():,} numbers."]
 
     def refit_points(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Return points for the final classifier and their classes, (n,): all, or a sample with every class in it."""

@@ -214,7 +214,7 @@ class SpectralICA(Method):
             texts.append(describe_dimension(embedding.d, self.dimension_))
         texts.append(f"The neighbor graph of {embedding.k} neighbors is connected.")
         if len(cloud.points) < MIN_POINTS:
-            texts.append(f"{plural(len(cloud.points), 'point')} are too few to judge an embedding by.")
+            texts.append(f"{plural(len(cloud.points), 'point')} are too few to assess the embedding.")
         else:
             seen = {"blurred": bool(self.smooth_), "projected": bool(self.project)}
             texts += describe_isometry(self.isometry_, cloud.pairs, **seen)

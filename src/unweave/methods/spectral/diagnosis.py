@@ -41,7 +41,7 @@ def describe_eigenvectors(embedding: Embedding, eigengap: float) -> list[str]:
     """Return which eigenvectors were taken where that is not obvious."""
     if embedding.choice.columns != tuple(range(embedding.d)):
         chosen = ", ".join(str(c + 1) for c in embedding.choice.columns)
-        return [f"Eigenvectors {chosen} were taken: earlier ones only repeat a factor."]
+        return [f"Eigenvectors {chosen} were selected: earlier ones only repeat a factor."]
     if eigengap < MIN_EIGENGAP:
         return [f"The eigenvalues have no gap after {embedding.d} ({eigengap:.1f} times): other choices are near."]
     return []

@@ -81,9 +81,9 @@ class VAE(AutoencoderMixin, Neural):
         x = data.render(data.sample(CHECKED_OBSERVATIONS, Generator().manual_seed(0))).float().cpu()
         nats = float(self.kl_per_code(x).sum(1).mean())
         if nats < MIN_NATS:
-            text = f"The codes tell next to nothing of an observation ({nats:.2g} nats): the posterior has collapsed"
+            text = f"The posterior has collapsed: mean KL {nats:.2g} nats per observation"
             smaller = " a smaller beta," if "beta" in self.get_params() else ""
-            self.diagnosis_: list[str] = [f"{text}. More steps,{smaller} or another lr may help."]
+            self.diagnosis_: list[str] = [f"{text}. Try more steps,{smaller} or another lr."]
 
 
 def posterior(net: Any, x: Tensor) -> Normal:
