@@ -10,17 +10,17 @@ from torch import nn
 from tests.helpers import StepRecorder, X, small_method
 from unweave import InputError, catalog
 from unweave.methods import BetaVAE, neural
-from unweave.methods.neural import RENAMED_HOOKS, Neural
+from unweave.methods.neural import FORMER_NAMES, Neural
 
 
-@pytest.mark.parametrize(("former", "current"), RENAMED_HOOKS.items())
+@pytest.mark.parametrize(("former", "current"), FORMER_NAMES.items())
 def test_a_hook_by_its_former_name_is_refused_and_the_new_name_given(former, current):
     with pytest.raises(InputError, match=f"Mine.{former} is no longer called: rename it to `{current}`"):
         type("Mine", (Neural,), {former: lambda self: None})
 
 
 def test_every_new_hook_name_is_a_hook():
-    assert all(callable(getattr(Neural, current)) for current in RENAMED_HOOKS.values())
+    assert all(callable(getattr(Neural, current)) for current in FORMER_NAMES.values())
 
 
 def test_the_same_settings_make_the_same_recipe():

@@ -26,8 +26,7 @@ from unweave.experiments.runner import Notify, RunSettings, is_finished
 from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, plural
-from unweave.utils.source import source_hash
-from unweave.utils.storage import atomic_folder, write_atomic
+from unweave.utils.storage import atomic_folder, source_hash, write_atomic
 
 MAX_RETRIES = 20  # restarts of a pack whose worker or node was lost
 POLL_SECONDS = 2.0  # between polls of the running tasks

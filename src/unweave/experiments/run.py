@@ -25,8 +25,7 @@ from unweave.methods.base import Method
 from unweave.methods.neural import Neural
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
-from unweave.utils.source import source_hash
-from unweave.utils.storage import read_json, recipe_hash, to_jsonable, write_json
+from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
 FINAL_SHARE = 0.1  # of the history: its end, over which a likelihood is averaged

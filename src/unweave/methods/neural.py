@@ -24,7 +24,7 @@ from unweave.training.adam import Adam
 from unweave.training.callbacks import Callback
 from unweave.training.loop import Failure, train
 from unweave.training.strategies import allow_tf32, matmul_precision
-from unweave.utils.errors import InputError, constant_data_error
+from unweave.utils.errors import InputError, constant_data_error, refuse_former_names
 from unweave.utils.storage import to_jsonable
 from unweave.utils.validation import normalize_numbers, resolve_device
 
@@ -32,7 +32,7 @@ Lane = Annotated[float, "lane"]
 """A setting that may differ between the models of a pack; in the loss it is a tensor."""
 
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "shape_", "latent_dim_")  # set before training
-RENAMED_HOOKS = {
+FORMER_NAMES = {
     "stays": "is_cacheable",
     "draws": "sample_noise",
     "rates": "optimizers",
@@ -87,9 +87,7 @@ class Neural(Method):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for former, current in RENAMED_HOOKS.items():
-            if former in vars(cls):
-                raise InputError(f"{cls.__name__}.{former} is no longer called: rename it to `{current}`")
+        refuse_former_names(cls, FORMER_NAMES)
 
     # To define in a subclass ------------------------------------------------------------------------------------
 

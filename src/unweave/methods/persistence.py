@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from unweave import __version__
 from unweave.utils.errors import InputError
-from unweave.utils.source import source_hash
-from unweave.utils.storage import check_hash, read_json, recipe_hash, sha256, to_jsonable, write_json
+from unweave.utils.storage import check_hash, read_json, recipe_hash, sha256, source_hash, to_jsonable, write_json
 
 if TYPE_CHECKING:
     from unweave.methods.base import Method

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from unweave.training.pack import LaneGroup
-from unweave.utils.storage import atomic_file, to_jsonable
+from unweave.utils.storage import atomic_file, recipe_hash
 
 TRAINING_PER_SAVING = 20  # seconds of training for each second spent on saving
 MAX_SECONDS_BETWEEN_SAVES = 10.0  # however few steps were taken
@@ -27,8 +25,7 @@ class Checkpoint:
     def __init__(self, path: Path | None, identity: Any, note: str = "") -> None:
         """Describe the file; `identity` is JSON-like, and equal for runs that may resume from each other."""
         self.path, self.note = path, note
-        text = json.dumps(identity, sort_keys=True, default=to_jsonable)
-        self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.key = recipe_hash(identity)
         self.strategy = ""  # set by `restore`
         self.saved_step, self.saved_at, self.save_seconds = 0, time.perf_counter(), 0.0
         self.started_at = self.saved_at

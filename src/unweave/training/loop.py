@@ -27,7 +27,7 @@ from unweave.training.runner import StepRunner
 from unweave.training.step import prepared_key
 from unweave.training.strategies import allow_tf32, choose_runner
 from unweave.utils.errors import InputError
-from unweave.utils.source import source_hash
+from unweave.utils.storage import source_hash
 
 CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
 SECONDS_BETWEEN_REPORTS = 5  # while the steps of a chunk are slow

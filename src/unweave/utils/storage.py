@@ -1,10 +1,11 @@
-"""Atomic writes, JSON files, checksums and hashes of recipes."""
+"""Atomic writes, JSON files, and hashes of recipes, files and the source of classes."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -87,6 +88,23 @@ def recipe_hash(recipe: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a recipe as JSON; key order does not matter."""
     text = json.dumps(recipe, sort_keys=True, default=to_jsonable)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def source_hash(cls: type) -> str | None:
+    """Return the SHA-256 of the file of a user's own class, so that an edited class is another one; None for ours."""
+    if cls.__module__.split(".")[0] == "unweave":
+        return None
+    if "source_hash_" in vars(cls):  # set by the sender: on another machine the file does not exist
+        return str(vars(cls)["source_hash_"])
+    module = inspect.getmodule(cls)
+    file = Path(getattr(module, "__file__", None) or "")
+    try:
+        code = file.read_bytes() if file.is_file() else inspect.getsource(cls).encode()
+    except (OSError, TypeError):
+        raise InputError(
+            f"the code of {cls.__name__} cannot be read, so its versions cannot be distinguished: define it in a file"
+        ) from None
+    return hashlib.sha256(code).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:
