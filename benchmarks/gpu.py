@@ -51,8 +51,7 @@ from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import CHUNK, initialize_network, train
-from unweave.training.pack import LaneGroup
-from unweave.training.runner import StepRunner
+from unweave.training.pack import LaneGroup, StepRunner
 from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
 

@@ -17,8 +17,7 @@ from unweave.data.arrays import as_data
 from unweave.data.core import FactorData
 from unweave.datasets import FlatSheet, SwissRoll
 from unweave.methods.neural import Lane, Neural
-from unweave.training.callbacks import Callback, Progress
-from unweave.training.loop import train
+from unweave.training.loop import Callback, Progress, train
 
 METHODS = catalog.methods()
 NETWORKS = [name for name, cls in METHODS.items() if issubclass(cls, Neural)]

@@ -12,7 +12,7 @@ import unweave
 from unweave.cli import progress
 from unweave.cli.progress import InlineDisplay, LogDisplay, NotebookDisplay, draw_bar, show_progress
 from unweave.methods import BetaVAE
-from unweave.training.callbacks import Progress
+from unweave.training.loop import Progress
 
 
 def at_step(step):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unweave.papers.output import TextTable
     from unweave.papers.registry import Item
     from unweave.papers.verdicts import Findings
-    from unweave.training.callbacks import Progress
+    from unweave.training.loop import Progress
 
 ABOUT = """usage: unweave paper ACTION [NAME] [options]
 

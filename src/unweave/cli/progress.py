@@ -15,7 +15,7 @@ from rich.progress import Progress as RichProgress
 from unweave.cli.terminal import STDERR
 
 if TYPE_CHECKING:
-    from unweave.training.callbacks import Callback, Progress
+    from unweave.training.loop import Callback, Progress
 
 LOG_INTERVAL = 10  # seconds between lines about one training, where stderr is a file or a pipe
 BAR_WIDTH = 20  # characters

@@ -14,9 +14,8 @@ import torch
 from unweave.data.core import FactorData
 from unweave.experiments.run import Run
 from unweave.methods.neural import Neural, fit_pack
-from unweave.training.callbacks import Callback
 from unweave.training.checkpoint import read_note, read_seconds
-from unweave.training.loop import Failure
+from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import out_of_memory
 

@@ -23,7 +23,7 @@ from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric
 from unweave.metrics.local_isometry import PreparedInputs
-from unweave.training.callbacks import Callback
+from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
 from unweave.utils.validation import check_finite

@@ -23,7 +23,7 @@ from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural
 from unweave.methods.persistence import read_config
-from unweave.training.callbacks import Callback
+from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
 from unweave.utils.storage import no_room

@@ -21,7 +21,7 @@ from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
 from unweave.methods.persistence import load_method, write_method
-from unweave.training.callbacks import Callback
+from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, kebab
 from unweave.utils.storage import atomic_folder
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite

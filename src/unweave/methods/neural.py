@@ -21,8 +21,7 @@ from unweave.data.supervision import Plan, single
 from unweave.methods.base import FigureName, Method
 from unweave.methods.restarts import keep_best_restart, make_restarts
 from unweave.training.adam import Adam
-from unweave.training.callbacks import Callback
-from unweave.training.loop import Failure, train
+from unweave.training.loop import Callback, Failure, train
 from unweave.training.strategies import allow_tf32, matmul_precision
 from unweave.utils.errors import InputError, constant_data_error, refuse_former_names
 from unweave.utils.storage import to_jsonable

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from unweave.training.callbacks import Progress
+if TYPE_CHECKING:
+    from unweave.training.loop import Progress
 
 
 class TextTable(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from unweave.data.core import FactorData
 from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
 from unweave.training.adam import adam_step, assign_optimizers, clip_gradients
-from unweave.training.pack import Batch, LaneGroup, State, Trainable
+from unweave.training.pack import Batch, LaneGroup, State, Step, Trainable
 from unweave.utils.errors import InputError
-
-Step = Callable[[State, Batch], None]
-"""Takes one step on a batch; updates the state in place."""
 
 BACKEND = "inductor"  # of torch.compile
 MAX_COMPILED_STEPS = 16  # compiled steps kept for later packs of the same signature

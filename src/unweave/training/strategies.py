@@ -22,8 +22,7 @@ import torch
 from torch import nn
 
 from unweave.data.core import FactorData
-from unweave.training.pack import LaneGroup, Trainable
-from unweave.training.runner import StepRunner
+from unweave.training.pack import LaneGroup, StepRunner, Trainable
 from unweave.training.step import compiled_step, inspect_loss, make_step, prepared_key
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import device_lost, out_of_memory
