@@ -8,6 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, final, get_type_hints
@@ -19,7 +20,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
 from unweave.methods.base import FigureName, Method
-from unweave.methods.restarts import keep_best_restart, make_restarts
+from unweave.methods.restarts import train_restarts
 from unweave.training.adam import Adam
 from unweave.training.loop import Callback, Failure, train
 from unweave.training.strategies import allow_tf32, matmul_precision
@@ -279,11 +280,10 @@ def fit_pack(
     """
     for method in pack:
         method.validate_settings(data)
-    restarts = [make_restarts(method) for method in pack]
-    lanes = [start for starts in restarts for start in starts]
+    train_lanes = partial(train, data=data, checkpoint=checkpoint, note=note, callback=callback)
     with matmul_precision(pack[0]):
-        failures = iter(train(lanes, data, checkpoint=checkpoint, note=note, callback=callback))
-    return [
-        keep_best_restart(method, starts, [next(failures) for _ in starts])
-        for method, starts in zip(pack, restarts, strict=True)
-    ]
+        failures = train_lanes(pack) if pack[0].restarts == 1 else train_restarts(pack, train_lanes)
+    for method, failure in zip(pack, failures, strict=True):
+        if failure is not None:
+            method.reset()  # a diverged network is no model
+    return failures

@@ -178,7 +178,7 @@ def initialize_network(method: Trainable) -> nn.Module:
 def _prepare_pack(pack: Sequence[Trainable], data: FactorData) -> FactorData:
     """Check methods and data, let every method prepare itself; return the data on the device of training."""
     first = pack[0]
-    if any(method.signature() != first.signature() for method in pack):
+    if len({method.signature() for method in pack}) > 1:
         raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
     data = data.to(torch.device(first.resolve_device()))
     if first.is_cacheable():
@@ -188,7 +188,7 @@ def _prepare_pack(pack: Sequence[Trainable], data: FactorData) -> FactorData:
     for method in pack:
         method.reset()
         method.prepare(data)
-    if any(prepared_key(method) != prepared_key(first) for method in pack):
+    if len({prepared_key(method) for method in pack}) > 1:
         raise InputError(f"{first.name}.prepare set different values in a pack, where all share one loss; train alone")
     return data
 
