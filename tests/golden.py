@@ -104,7 +104,7 @@ def results(method: Any, x: np.ndarray, factors: np.ndarray) -> tuple[Arrays, Nu
     for name in ("predict", "predict_proba"):
         if hasattr(method, name):
             found[name] = np.asarray(getattr(method, name)(x[:ROWS]))
-    if hasattr(method, "history"):
+    if not method.history.empty:
         found["history"] = method.history.to_numpy(np.float64)
     return found, {
         "mcc": metrics.mcc(factors, codes),

@@ -24,7 +24,6 @@ from unweave.experiments.pack_training import resumable_groups
 from unweave.experiments.run import Run, rows
 from unweave.experiments.runner import Notify, RunSettings, is_finished
 from unweave.experiments.study import StudyProgress, execute_missing, packs
-from unweave.methods.neural import Neural
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import atomic_folder, source_hash, write_atomic
 
@@ -152,7 +151,7 @@ class _TaskQueue:
         return [pack for pack in missing if pack]
 
     def _start(self, pack: list[Run], gpus: float) -> Any:
-        on_gpu = gpus and isinstance(pack[0].method, Neural) and pack[0].method.device != "cpu"
+        on_gpu = gpus and pack[0].method.uses_gpu()
         return self.task.options(num_cpus=1, num_gpus=1 if on_gpu else 0).remote(pack, *self.arguments)
 
     def _store_result(self, task: Any) -> bool:

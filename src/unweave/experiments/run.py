@@ -22,7 +22,6 @@ from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
-from unweave.methods.neural import Neural
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
@@ -98,7 +97,7 @@ def write_run(
 ) -> FinishedRun:
     """Write model, codes, scores, history and provenance of one run, and return them."""
     method, recipe = run.method, {"key": run.key, **run.recipe()}
-    history = method.history if isinstance(method, Neural) else pd.DataFrame()
+    history = method.history
     env = environment(run.data.title(), evaluation)
     env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
     env["log_likelihood"] = final_likelihood(method, history)

@@ -21,7 +21,6 @@ from unweave.experiments.failures import Errors, clear_failures, failure_path, r
 from unweave.experiments.run import Run, read_run, rows
 from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore, is_finished
 from unweave.methods.base import Method
-from unweave.methods.neural import Neural
 from unweave.methods.persistence import read_config
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, first_line, plural
@@ -128,12 +127,12 @@ def packs(runs: Iterable[Run], workers: int = 1) -> list[list[Run]]:
     share = -(-len(by_key) // max(1, workers))
     groups: dict[str, list[Run]] = {}
     for run in by_key.values():
-        method = run.method
-        signature = f"{run.recipe()['data']} {method.signature()}" if isinstance(method, Neural) else run.key
-        groups.setdefault(signature, []).append(run)
+        signature = run.method.pack_signature()
+        key = run.key if signature is None else f"{run.recipe()['data']} {signature}"
+        groups.setdefault(key, []).append(run)
     every = []
     for group in groups.values():
-        models_per_run = max(1, getattr(group[0].method, "restarts", 1))
+        models_per_run = max(1, group[0].method.restarts)
         size = max(1, min(share, MAX_PACK_SIZE // models_per_run))
         every += [group[i : i + size] for i in range(0, len(group), size)]
     return every

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
+from unweave.methods.observations import validate_new_observations, validate_observations
 from unweave.methods.persistence import load_method, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, kebab
@@ -69,6 +70,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     """The paper that introduced the method."""
     needs: ClassVar[str] = "nothing"
     """The side information it learns from: nothing, labels, pairs, ..."""
+    restarts: ClassVar[int] = 1
+    """Number of models trained from different seeds, of which the best is kept; a field of methods that need it."""
 
     latent_dim: int = 2
     """Number of factors to look for."""
@@ -131,6 +134,25 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         check_is_fitted(self)
         return [[j] for j in range(self.latent_dim_)]
 
+    @property
+    def history(self) -> pd.DataFrame:
+        """Table of the terms of the loss by training step; empty for methods without training steps."""
+        import pandas as pd
+
+        return pd.DataFrame()
+
+    def pack_signature(self) -> str | None:
+        """Return a text that is equal for methods that may be trained together; None for those trained alone."""
+        return None
+
+    def uses_gpu(self) -> bool:
+        """Return whether it is trained on a GPU where there is one."""
+        return False
+
+    def resolve_device(self) -> str:
+        """Return the device for training on this machine."""
+        return "cpu"
+
     def as_labels(self, y: Any) -> Any:
         """Convert y, as users pass it, to what `as_data` takes: by default to classes."""
         return as_classes(y)
@@ -181,7 +203,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        return as_data(self.validate_observations(X, reset=True), self.as_labels(y) if self.needs_y() else None)
+        return as_data(validate_observations(self, X, reset=True), self.as_labels(y) if self.needs_y() else None)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -212,12 +234,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = X.load()
         if isinstance(X, FactorData):
             X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        x = self.validate_observations(X, reset=False)
-        name = type(self).__name__
-        if x.shape[1:] != self.shape_:
-            raise InputError(
-                f"{name} learned from observations of shape {self.shape_}: expected these, got {x.shape[1:]}"
-            )
+        x, name = validate_new_observations(self, X), type(self).__name__
         with torch.no_grad():  # in parts, to convert few bytes to floats at a time
             parts = split_rows(torch.from_numpy(x), MAX_ELEMENTS // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])
@@ -240,22 +257,6 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             raise InputError(f"codes of shape {z.shape}: expected (n, {self.latent_dim_})")
         with torch.no_grad():
             return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
-
-    @final
-    def validate_observations(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Convert to an array of finite floats, or of bytes for images; `reset` stores the names of features."""
-        if isinstance(X, Tensor):
-            X = as_array(X, "Input X")
-        x = validate_data(
-            self, X, reset=reset, dtype="numeric", allow_nd=True, ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1, accept_sparse=False,
-        )  # fmt: skip
-        if x.dtype == np.uint8 and x.ndim > 2:
-            return np.ascontiguousarray(x)  # a quarter of the memory of floats
-        x = as_array(x, "Input X")
-        x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-        check_finite(x, getattr(self, "feature_names_in_", None))
-        return x
 
     @property
     def _n_features_out(self) -> int:

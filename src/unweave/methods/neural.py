@@ -82,8 +82,6 @@ class Neural(Method):
 
     observations: ClassVar[int] = 1_000
     """Observations that are checked before training."""
-    restarts: ClassVar[int] = 1
-    """Number of models trained from different seeds, of which the best is kept; a field of methods that need it."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -182,6 +180,10 @@ class Neural(Method):
             raise constant_data_error()
 
     @final
+    def uses_gpu(self) -> bool:
+        return self.device != "cpu"
+
+    @final
     def resolve_device(self) -> str:
         """Return the device for training, 'auto' resolved."""
         return resolve_device(self.device)
@@ -222,7 +224,7 @@ class Neural(Method):
         return tuple(f.name for f in fields(cls) if "lane" in getattr(hints[f.name], "__metadata__", ()))
 
     @final
-    def signature(self) -> str:
+    def pack_signature(self) -> str:
         """Return a text that is equal for methods that may share a pack."""
         free = {*self.lane_names(), "seed"}
         cls = type(self)

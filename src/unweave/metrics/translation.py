@@ -13,7 +13,6 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from unweave.methods.base import Method
-from unweave.methods.neural import Neural
 from unweave.metrics.contract import as_matrix, metric
 from unweave.metrics.factors import active_codes, group_columns
 from unweave.nn.autoencoder import conv_decoder, conv_encoder, mlp
@@ -95,7 +94,7 @@ def translation_difficulty(
         for a, b in (_draw_pair(z[:, group], rng) for _ in range(pairs)):
             images.append((_decode_with(method, z, group, a), _decode_with(method, z, group, b)))
     bernoulli = all(float(x.min()) >= 0 and float(x.max()) <= 1 for pair in images for x in pair)
-    device = method.resolve_device() if isinstance(method, Neural) else "cpu"
+    device = method.resolve_device() if isinstance(method, Method) else "cpu"
     translate: Translate = _translate_linearly
     if translator == "network":
         translate = partial(_translate_by_network, steps=steps, seed=seed, device=device)

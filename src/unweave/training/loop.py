@@ -178,8 +178,8 @@ def initialize_network(method: Trainable) -> nn.Module:
 def _prepare_pack(pack: Sequence[Trainable], data: FactorData) -> FactorData:
     """Check methods and data, let every method prepare itself; return the data on the device of training."""
     first = pack[0]
-    if len({method.signature() for method in pack}) > 1:
-        raise InputError("a pack holds methods that differ in seed and lanes alone; see `signature`")
+    if len({method.pack_signature() for method in pack}) > 1:
+        raise InputError("a pack holds methods that differ in seed and lanes alone; see `pack_signature`")
     data = data.to(torch.device(first.resolve_device()))
     if first.is_cacheable():
         with allow_tf32(False):  # observations are the same for every precision

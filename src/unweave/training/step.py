@@ -116,7 +116,7 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int,
     """Return the step as one compiled graph, reused for packs of as many models of the same signature."""
     method = copy.copy(method)
     device = next(net.parameters()).device.type
-    key = (type(method), method.signature(), prepared_key(method), models, stacked, window, device, BACKEND)
+    key = (type(method), method.pack_signature(), prepared_key(method), models, stacked, window, device, BACKEND)
     if key not in _COMPILED:
         dynamo = torch._dynamo.config
         dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are the same code to the compiler

@@ -65,7 +65,7 @@ def choose_runner(
     if device.type == "cuda":
         if previous and strategy == "auto":
             return make((previous.partition(",")[0], previous.endswith("compiled")))
-        key = (type(first), first.signature(), prepared_key(first), len(pack), torch.cuda.get_device_name(device))
+        key = (type(first), first.pack_signature(), prepared_key(first), len(pack), torch.cuda.get_device_name(device))
         return _choose_on_gpu(make, key, first.steps, has_convs, compiling, strategy)
     seconds = total_steps * (SECONDS_PER_PARAMETER * len(list(nets[0].parameters())) + flops / CPU_FLOPS)
     is_long = total_steps >= MIN_STEPS_TO_COUNT and seconds > MIN_SECONDS_TO_COMPILE

@@ -20,6 +20,7 @@ from unweave.methods.base import FigureName
 from unweave.methods.flows.features import batch_rows, describe_features, feature_statistics
 from unweave.methods.flows.knee import Knee, describe_knee, find_knee
 from unweave.methods.neural import Lane, Neural
+from unweave.methods.observations import validate_new_observations
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
@@ -72,7 +73,7 @@ class NormalizingFlow(Neural):
     """Standard deviation of the noise added to the observations, standardized or not, in every step."""
     standardize: bool = False
     """Divide every feature by its deviation first: noise and initialization assume numbers of the order of one."""
-    restarts: int = 1  # type: ignore[misc]  # a constant of Neural, a field here
+    restarts: int = 1  # type: ignore[misc]  # a constant of Method, a field here
     """Number of random starts, trained together. The one with the highest likelihood is kept."""
     network: Literal["auto", "conv", "dense"] = "auto"
     """Kind of coupling blocks. auto: convolutions for images, fully connected blocks for anything else."""
@@ -235,12 +236,7 @@ class NormalizingFlow(Neural):
     def to_tensor(self, X: Any) -> Tensor:
         """Return validated observations, (n, *shape)."""
         check_is_fitted(self)
-        x = self.validate_observations(X, reset=False)
-        if x.shape[1:] != self.shape_:
-            raise InputError(
-                f"{type(self).__name__} learned from observations of shape {self.shape_} and is given {x.shape[1:]}"
-            )
-        return as_float(torch.from_numpy(x)).float()
+        return as_float(torch.from_numpy(validate_new_observations(self, X))).float()
 
     def constant(self) -> float:
         """Return the part of -log p(x) that the loss leaves out, in nats: it is that of standardized observations."""

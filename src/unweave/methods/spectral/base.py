@@ -95,6 +95,9 @@ class SpectralICA(Method):
 
     # Learning ---------------------------------------------------------------------------------------------------
 
+    def resolve_device(self) -> str:
+        return resolve_device(self.device)
+
     def learn(self, data: FactorData) -> None:
         self._validate_settings(data)
         indices = data.points_or_sample(self.samples, Generator().manual_seed(int(self.seed)))
@@ -188,7 +191,7 @@ class SpectralICA(Method):
         most = max(MAX_NEIGHBORS, 2 * least) if self.n_neighbors == "auto" else least
         return projection, build_cloud(
             points, rng, n_neighbors=(least, most), size_name="landmarks" if count else "n_samples",
-            on_disconnected=self.on_disconnected, device=resolve_device(self.device), notes=tuple(notes),
+            on_disconnected=self.on_disconnected, device=self.resolve_device(), notes=tuple(notes),
         )  # fmt: skip
 
     def _n_landmarks(self, n: int) -> int:

@@ -31,6 +31,7 @@ class AdaptiveMixin(Base):
     """
 
     paper = "Locatello et al. (2020), Sec. 4"
+    kl_weight = "beta"
     needs = "pairs"
 
     beta: Lane = 1.0

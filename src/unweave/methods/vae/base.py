@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ class VAE(AutoencoderMixin, Neural):
 
     A subclass writes `loss` from the three parts that `reconstruct` returns.
     """
+
+    kl_weight: ClassVar[str] = ""
+    """Setting that weights the KL term, of which a smaller value prevents that the posterior collapses."""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         return build_autoencoder(shape, 2 * self.latent_dim, self.latent_dim, self.layer_sizes())
@@ -82,7 +85,7 @@ class VAE(AutoencoderMixin, Neural):
         nats = float(self.kl_per_code(x).sum(1).mean())
         if nats < MIN_NATS:
             text = f"The posterior has collapsed: mean KL {nats:.2g} nats per observation"
-            smaller = " a smaller beta," if "beta" in self.get_params() else ""
+            smaller = f" a smaller {self.kl_weight}," if self.kl_weight else ""
             self.diagnosis_: list[str] = [f"{text}. Try more steps,{smaller} or another lr."]
 
 

@@ -26,6 +26,7 @@ class BetaVAE(VAE):
 
     name = "beta-vae"
     paper = "Higgins et al. (2017), Eq. 4"
+    kl_weight = "beta"
 
     beta: Lane = 4.0
     """Weight of the KL term."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,14 +92,14 @@ def interpolate(method: Method, a: np.ndarray, b: np.ndarray, *, steps: int = ST
     return np.concatenate([_to_images(ends[:1]), images, _to_images(ends[1:])])
 
 
-def draw_kl_per_code(method: Method, X: np.ndarray) -> Figure:
+def draw_kl_per_code(method: Any, X: np.ndarray) -> Figure:
     """Return the KL divergence of each code of a variational autoencoder in nats, largest first; near 0 is unused."""
-    kl_per_code = getattr(method, "kl_per_code", None)
-    if kl_per_code is None:
-        raise InputError(f"{type(method).__name__} has no posterior: KL per code is for variational autoencoders")
+    if "kl" not in method.figures():
+        text = f"{type(method).__name__} has no posterior with a fixed prior"
+        raise InputError(f"{text}: KL per code is for variational autoencoders")
     x = torch.from_numpy(np.array(X))
     with torch.no_grad():
-        nats = kl_per_code(as_float(x).float()).mean(0).numpy()  # (d,)
+        nats = method.kl_per_code(as_float(x).float()).mean(0).numpy()  # (d,)
     order = np.argsort(-nats)
     figure, (axis,) = make_panels(1, width=1.5 + 0.35 * len(nats))
     axis.bar(range(len(nats)), nats[order])
