@@ -46,7 +46,7 @@ def test_scorers_say_what_they_lack():
         unweave.scorer("mcc")(fitted, CODES)
     with pytest.raises(InputError, match=r"no part of .* named ''.*completeness"):
         unweave.scorer("dci[lasso]")(fitted, CODES, GRID)
-    with pytest.raises(InputError, match=r"sap stands for sap\[svm\], sap\[r2\]"):
+    with pytest.raises(InputError, match=r"sap includes the variants sap\[svm\], sap\[r2\]"):
         unweave.scorer("sap")
     with pytest.raises(InputError, match="it takes runs"):
         unweave.scorer("udr")

@@ -87,7 +87,7 @@ def find_metrics(names: Iterable[str], *, every: bool = False) -> dict[str, Metr
 
 
 def run_metrics(names: Iterable[str]) -> dict[str, Metric]:
-    """Return metrics that score one run; an error about another metric says where to compute it."""
+    """Return metrics that score one run; an error about another metric names the command that computes it."""
     usable = find_metrics(names)
     for name, each in usable.items():
         if each.facts.truth == "labels":
@@ -111,7 +111,7 @@ def scorer(name: str) -> Scorer:
     plain, _, part = name.partition(".") if ".py:" not in name else (name, "", "")
     chosen = find_metrics([plain])
     if len(chosen) > 1:
-        raise InputError(f"{plain} stands for {', '.join(chosen)}: name one of them")
+        raise InputError(f"{plain} includes the variants {', '.join(chosen)}: name one of them")
     return Scorer(next(iter(chosen.values())), part)
 
 

@@ -111,7 +111,7 @@ def test_a_download_is_checked_and_then_named(places, address):
 def test_a_broken_download_is_resumed_or_begun_again(places, address, ranges):
     original = PublishedFile("things/file.bin", SHA256, address)
     Server.limit, Server.ranges = 300_000, ranges
-    with pytest.raises(InputError, match="are kept and will be resumed"):
+    with pytest.raises(InputError, match="are stored, and the download resumes there"):
         original.download()
     part = places / "cache" / "things" / "file.bin.part"
     have = part.stat().st_size

@@ -101,9 +101,9 @@ def test_every_kind_of_array_is_accepted(x):
     [
         (np.array([["a", "b"]]), "holds <U1, not real numbers"),
         (np.ones((3, 2), dtype=complex), "holds complex128"),
-        (np.array([[object(), 1]]), "cannot be made an array of numbers"),
+        (np.array([[object(), 1]]), "cannot be converted to an array of numbers"),
         (scipy.sparse.eye(3), "is a sparse matrix"),
-        ([[1, 2], [3]], "cannot be made an array"),
+        ([[1, 2], [3]], "cannot be converted to an array"),
     ],
 )
 def test_input_that_is_not_an_array_of_numbers_is_refused(x, text):

@@ -151,10 +151,10 @@ def _describe_without_files(dataset: Dataset, name: str) -> str:
     from unweave.datasets.cached_images import CachedImages
 
     if not isinstance(dataset, CachedImages):
-        return f"{name} needs no files: it is made on the fly."
+        return f"{name} needs no files: it is generated."
     if dataset.is_available():
         return f"{name} needs no published files. Its images are in the cache."
-    return f"{name} needs no published files. Its images are not made yet: unweave data make {name}"
+    return f"{name} needs no published files. Its images are not rendered yet: unweave data make {name}"
 
 
 def prepare_dataset(options: Any) -> None:

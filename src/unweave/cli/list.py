@@ -15,7 +15,7 @@ class List:
     """List the methods, datasets and metrics, with their papers."""
 
     kind: tyro.conf.Positional[Literal["all", "methods", "datasets", "metrics"]] = "all"
-    """What to list."""
+    """Kind of components to list."""
     json: bool = False
     """Print as JSON."""
 

@@ -171,7 +171,7 @@ def print_findings(item: Item, findings: Findings, scale: str) -> None:
     if item.data:
         print_text(f"Substitute data: {item.data}.")
     if scale == "small":
-        print_text("The small scale shows that the script runs; its results say little about the paper.")
+        print_text("The small scale shows that the script runs; its results are no evidence about the paper.")
 
 
 def docs(args: list[str]) -> None:

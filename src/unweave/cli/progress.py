@@ -80,7 +80,7 @@ class TerminalDisplay:
 
 
 class InlineDisplay:
-    """A bar made of characters that overwrites its own line.
+    """A bar of characters that overwrites its own line.
 
     Unlike `TerminalDisplay` it holds no cursor and no thread, so a training that is interrupted leaves nothing behind.
     """
@@ -100,7 +100,7 @@ class InlineDisplay:
 
 
 class NotebookDisplay:
-    """A bar made of characters below the cell of a notebook."""
+    """A bar of characters below the cell of a notebook."""
 
     def __init__(self) -> None:
         self.handle: Any = None

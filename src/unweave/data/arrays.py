@@ -56,7 +56,7 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
     except ValueError:  # lists of unequal lengths
         count = np.array([np.nan])
     if not isinstance(first, Table) or not isinstance(second, Table):
-        raise InputError("pairs are made of arrays: data that have factors of their own draw pairs themselves")
+        raise InputError("pairs are built from arrays; data with factors of their own draw pairs themselves")
     if len(first) != len(second) or first.shape != second.shape:
         shapes = f"{tuple(first.x.shape)} and {tuple(second.x.shape)}"
         raise InputError(f"pairs of unequal length or shape, {shapes}: expected one observation of each for every pair")

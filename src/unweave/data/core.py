@@ -45,7 +45,7 @@ class Factor:
             raise InputError(f"factor {self.name!r} has kind {self.kind!r} and size {self.size}: use a discrete kind")
 
     def numeric_values(self, c: Tensor) -> Tensor:
-        """Return the numbers that the values stand for, (n,) -> (n,); values with names stay 0, 1, ..."""
+        """Return the numbers that the values represent, (n,) -> (n,); values with names stay 0, 1, ..."""
         if not self.values or any(isinstance(value, str) for value in self.values):
             return c
         return torch.tensor(self.values, dtype=torch.float64, device=c.device)[c.long()]
@@ -93,7 +93,7 @@ class FactorData(ABC):
     def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
         """Return points that have the factors c, (n, k) -> (n, p).
 
-        What the factors do not determine is taken from the points `like`, (n, p), where possible.
+        Everything that the factors do not determine is copied from the points `like`, (n, p), where possible.
         """
         return c
 

@@ -71,7 +71,7 @@ class Dataset(ABC):
 
     @final
     def paths(self) -> list[Path]:
-        """Return the verified files that this recipe reads, or raise an error that says how to get them."""
+        """Return the verified files that this recipe reads, or raise an error that explains how to get them."""
         try:
             return [file.path() for file in self.required_files()]
         except MissingData as error:
@@ -82,7 +82,7 @@ class Dataset(ABC):
             ) from None
 
     def make(self, notify: Callable[[str], None] = lambda text: None) -> None:
-        """Prepare what has to be made once; most datasets need nothing."""
+        """Prepare files that are rendered once; most datasets need none."""
         return
 
     def is_available(self) -> bool:

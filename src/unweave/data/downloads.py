@@ -16,7 +16,7 @@ from unweave.utils.errors import InputError, plural
 
 
 class MissingData(InputError):  # noqa: N818 (it says what is missing, in a sentence)
-    """Missing data; the text says how to get them."""
+    """Missing data; the message explains how to get them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,11 @@ class PublishedFile:
             target.parent.mkdir(parents=True, exist_ok=True)
             _fetch(self.url, part, progress)
         except (URLError, OSError, HTTPException) as error:
-            have = f"; {plural(part.stat().st_size, 'byte')} are kept and will be resumed" if part.is_file() else ""
+            have = (
+                f"; {plural(part.stat().st_size, 'byte')} are stored, and the download resumes there"
+                if part.is_file()
+                else ""
+            )
             raise InputError(f"{self.url} could not be fetched ({error}){have}") from error
         try:
             self.check(part)

@@ -14,7 +14,7 @@ from unweave.utils.errors import InputError
 
 
 class Correlated(FactorData):
-    """The same observations, resampled so that two discrete factors follow a joint distribution, (size_a, size_b)."""
+    """Observations resampled so that two discrete factors follow a joint distribution, (size_a, size_b)."""
 
     def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
         self.data, self.factors, self.shape = data, data.factors, data.shape

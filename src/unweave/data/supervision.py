@@ -104,9 +104,9 @@ def pairs(
 ) -> Plan:
     """Draw pairs of observations x, x2 that share all but `k` factors; `k`, (n,), is the number that changed.
 
-    What is not a factor, such as the handwriting of a digit, is shared too if the data can do that. Data that consist
-    of pairs give their own pairs. With correlated factors, x follows the joint distribution. x2 need not, since its
-    changed factors are drawn independently.
+    Properties that are not factors, such as the handwriting of a digit, are shared too if the data allow it. Data
+    that consist of pairs give their own pairs. With correlated factors, x follows the joint distribution. x2 need not,
+    since its changed factors are drawn independently.
 
     A table or a training set may lack combinations. A pair whose second half is missing is then drawn again, and
     finally searched among all rows. Pairs therefore never contain held-out observations.

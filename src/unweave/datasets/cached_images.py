@@ -1,4 +1,4 @@
-"""Datasets of images that are slow to make: made once, then read from the cache folder."""
+"""Datasets of images that are slow to render: rendered once, then read from the cache folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Notify = Callable[[str], None]
 
 
 class CachedImages(Dataset):
-    """Abstract dataset of images of 64 x 64 pixels that are made once per recipe and cached."""
+    """Abstract dataset of images of 64 x 64 pixels that are rendered once per recipe and cached."""
 
     version: ClassVar[int] = 1
     """Raised when the same recipe gives other images, so that old images are not read."""

@@ -17,7 +17,7 @@ HEADLESS_HINT = "on a machine without a screen, set the environment variable MUJ
 
 
 def import_mujoco() -> Any:
-    """Return the module `mujoco`, or raise an error that says how to install it."""
+    """Return the module `mujoco`, or raise an error that explains how to install it."""
     try:
         return importlib.import_module("mujoco")
     except ModuleNotFoundError as error:
@@ -52,7 +52,7 @@ class Scene:
         self.renderer.close()
 
     def paint_material(self, name: str, color: Color) -> None:
-        """Set the color of everything that is made of a material."""
+        """Set the color of a material."""
         self.model.material(name).rgba = (*color, 1)
 
     def paint(self, name: str, color: Color | None) -> None:

@@ -14,13 +14,13 @@ Operation = Callable[[list[Tensor], Options], Tensor | tuple[Tensor, ...]]
 
 
 def matmul(inputs: list[Tensor], options: Options) -> Tensor:
-    """Multiply matrices, each transposed first if the options say so."""
+    """Multiply matrices, each transposed first if the options require it."""
     a, b = inputs
     return (a.mT if is_true(options, "transpose_a") else a) @ (b.mT if is_true(options, "transpose_b") else b)
 
 
 def reshape(inputs: list[Tensor], options: Options) -> Tensor:
-    """Reshape to the second input, in which 0 may stand for the present length."""
+    """Reshape to the second input, in which 0 keeps the present length."""
     x, shape = inputs[0], inputs[1].tolist()
     if is_true(options, "special_zero"):
         shape = [x.shape[axis] if length == 0 else length for axis, length in enumerate(shape)]

@@ -84,7 +84,7 @@ def compute_scores(inputs: MetricInputs, codes: np.ndarray, scorers: dict[str, M
 
 
 class _Task(NamedTuple):
-    """What all runs of a pack share while they are scored, small enough to be sent to another process."""
+    """Inputs of scoring that all runs of a pack share, small enough to be sent to another process."""
 
     x: np.ndarray | None
     c: Tensor
@@ -104,7 +104,7 @@ def score_pack(
 ) -> Iterator[tuple[Run, np.ndarray, Scores | Exception]]:
     """Yield run, codes and scores, or the exception; if it takes long, the rest is scored by several processes.
 
-    With a number of `threads`, every run uses so many, in whatever process: results do not depend on where it ran.
+    With `threads`, each run uses that number of threads in any process, so results do not depend on where it ran.
     """
     used = {scorer.facts.truth for scorer in scorers.values()}
     x = evaluation.inputs if "inputs" in used else None
@@ -154,7 +154,7 @@ def _score_in_worker(
 
 
 def _exit_with_parent(parent: int) -> None:
-    """End this process soon after its parent: a killed process cannot tell its workers to stop."""
+    """End this process soon after its parent: a killed process cannot stop its workers."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

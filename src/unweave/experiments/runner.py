@@ -37,7 +37,7 @@ def ignore(text: str) -> None:
 
 
 class RunSettings(NamedTuple):
-    """How runs are scored, and who hears of their progress."""
+    """Settings of runs: metrics, size of the evaluation set, and receivers of progress."""
 
     scorers: dict[str, Metric]
     evaluation_size: int = EVALUATION_SIZE

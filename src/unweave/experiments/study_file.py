@@ -1,4 +1,4 @@
-"""Study files: Python that defines `runs`, and the note that is kept beside the runs for the report."""
+"""Study files: Python that defines `runs`, and the note that is stored beside the runs for the report."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class HessianAutoencoder(DeterministicAutoencoder):
         points = data.points_or_sample(self.samples, rng)
         teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
         codes = teacher.fit_transform(data.render(points).cpu())
-        self.diagnosis_ = ["What follows is about its teacher, HLLE + ICA.", *teacher.diagnosis_]
+        self.diagnosis_ = ["The following lines describe its teacher, HLLE + ICA.", *teacher.diagnosis_]
         self._points, self._codes = points, torch.as_tensor(codes, dtype=torch.float32, device=points.device)
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:

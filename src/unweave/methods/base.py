@@ -71,7 +71,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     needs: ClassVar[str] = "nothing"
     """The side information it learns from: nothing, labels, pairs, ..."""
     restarts: ClassVar[int] = 1
-    """Number of models trained from different seeds, of which the best is kept; a field of methods that need it."""
+    """Number of models trained from different seeds, of which the best is selected; a field of methods that need it."""
 
     latent_dim: int = 2
     """Number of factors to look for."""

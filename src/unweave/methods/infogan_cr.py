@@ -86,7 +86,9 @@ class InfoGANCR(AutoencoderMixin, Neural):
 
     def prepare(self, data: FactorData) -> None:
         if self.latent_dim < 2:
-            raise InputError("latent_dim=1: a pair of images cannot tell which of one code it shares; expected two")
+            raise InputError(
+                "latent_dim=1: with one code, pairs of images cannot share one and differ in another; expected two"
+            )
         if self.batch_size < 2:
             raise InputError("batch_size=1: the generator is normalized by the others of its batch; expected two")
         if not 0 <= self.contrast_after <= 1:

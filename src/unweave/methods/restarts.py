@@ -57,4 +57,4 @@ def _describe_scores(scores: Sequence[float | None]) -> str:
     if not ranked:
         return f"None of {len(scores)} starts has a finite loss."
     others = f", the others {ranked[1]:.4g} to {ranked[-1]:.4g}" if len(ranked) > 1 else ""
-    return f"The best of {len(scores)} starts was kept: its score is {ranked[0]:.4g}{others}."
+    return f"The best of {len(scores)} starts was selected: its score is {ranked[0]:.4g}{others}."

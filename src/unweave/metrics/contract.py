@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     variants: Mapping[str, Mapping[str, Any]]
     """Settings by the name that tables put into brackets; '' is the metric under its plain name."""
     default: tuple[str, ...]
-    """Variants that the plain name stands for."""
+    """Variants that the plain name selects."""
     slow: tuple[str, ...]
     """Variants that are computed only if they are named."""
     ordered: tuple[str, ...]
@@ -74,7 +74,7 @@ def metric(
         truth: What the first argument is, see `Facts`.
         worst: Score of a constant code; None: that of guessing among the factors.
         variants: Settings by name: `{"gbt": {"estimator": "gbt"}}` makes `score[gbt]` a name.
-        default: Variants that the plain name stands for; default: the first.
+        default: Variants that the plain name selects; default: the first.
         slow: Variants that are computed only if they are named.
         ordered: Variants that need factors with an order.
 
@@ -135,7 +135,7 @@ class Scorer:
         parts = getattr(kind, "_fields", ("",))
         if (hasattr(kind, "_fields") or kind is float) and part not in parts:
             example = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
-            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; say {example!r}")
+            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; pass {example!r}")
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Return the score of `estimator.transform(X)`; y holds the true factors, if the metric needs them."""

@@ -26,7 +26,7 @@ def irs(factors: Any, codes: Any, *, quantile: float = 0.99) -> float:
     Args:
         factors: True factors, (n, k), or the result of `prepared`.
         codes: Codes, (n, d).
-        quantile: Quantile that stands for the largest deviation: 0.99 in the reference library, 1.0 in the paper.
+        quantile: Quantile used as the largest deviation: 0.99 in the reference library, 1.0 in the paper.
 
     Returns:
         A number from 0 to 1; 1 is best.

@@ -18,7 +18,7 @@ def model_centrality(codes: Sequence[Any], *, votes: int = 1_000, seed: int = 0)
     """FactorVAE score of each run with the codes of every other run as factors (Lin et al., 2020, Sec. 4).
 
     It is averaged over the other runs and over both directions. The paper draws images from the run that provides the
-    factors. Here its codes of the given observations are cut into bins of equal count, so that no generator is needed.
+    factors. Here its codes of the observations are cut into bins of equal count, so that no generator is needed.
 
     Args:
         codes: One array (n, d) per run, of the same observations in the same order.

@@ -21,13 +21,13 @@ from unweave.utils.errors import InputError
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
     """Compute every metric that compares codes with factors, in all variants but the slow ones (`dci[gbt]`).
 
-    A metric that these data do not allow is left out, with a warning that says why.
+    A metric that these data do not allow is left out, with a warning that explains why.
 
     Args:
         factors: True factors, (n, k), or the result of `prepared`.
         codes: Codes, (n, d).
         chance: Also the score of the same codes, shuffled.
-        bootstrap: Also a 95 % interval from so many resamples; 0 for none.
+        bootstrap: Number of resamples for a 95 % interval; 0 for none.
         seed: Seed of shuffles and resamples.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Affine coupling blocks, whose Jacobian is triangular, and normalizing flows made of them."""
+"""Affine coupling blocks, whose Jacobian is triangular, and normalizing flows built from them."""
 
 from __future__ import annotations
 

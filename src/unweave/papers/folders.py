@@ -16,7 +16,7 @@ RECORD = "figures.json"
 
 
 class Folders(NamedTuple):
-    """Where a script writes: tables, models and runs below `results`, figures below `figures`."""
+    """Output folders of a script: tables, models and runs below `results`, figures below `figures`."""
 
     paper: Path
     """Folder of the paper."""

@@ -1,4 +1,4 @@
-"""What a paper's script reports while it runs: texts, tables and progress. Silent unless a caller passes an output."""
+"""Output of a paper's script while it runs: texts, tables and progress. Silent unless a caller passes an output."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Item(NamedTuple):
     name: str
     """Name on the command line, e.g. gin/figure-2."""
     title: str
-    """What it shows."""
+    """Content of the table or figure in a few words."""
     script: str = ""
     """Module below `unweave.papers`; empty where there is nothing to run."""
     runs: tuple[dict[str, Any], ...] = ({},)

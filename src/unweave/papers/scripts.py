@@ -1,4 +1,4 @@
-"""Run the script of a table or figure, and read what its results say."""
+"""Run the script of a table or figure, and read its findings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_script(item: Item, every: list[Any], output: Output = SILENT) -> Finding
 
 
 def read_findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
-    """Return what the results below `out` say about an item; empty where there are none."""
+    """Return the findings from the results below `out` about an item; empty where there are none."""
     if not item.script:
         return Findings()
     script = load_script(item)

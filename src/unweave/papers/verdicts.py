@@ -51,14 +51,14 @@ class Claim(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What the stored results say about a table or figure."""
+    """Conclusions from the stored results about a table or figure."""
 
     numbers: tuple[Number, ...] = ()
     claims: tuple[Claim, ...] = ()
     figures: tuple[Path, ...] = ()
     """Figures that were drawn."""
     missing: tuple[str, ...] = ()
-    """What the paper has and we did not run."""
+    """Parts of the paper that we did not run."""
     notes: tuple[str, ...] = ()
     effort: str = ""
     """Seeds and steps behind the results."""

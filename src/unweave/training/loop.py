@@ -54,7 +54,7 @@ class Progress(NamedTuple):
     steps_per_second: float
     """Mean speed since training started or resumed."""
     strategy: str
-    """How the steps are taken: stack, fork or loop, compiled or not."""
+    """Strategy of the steps: stack, fork or loop, compiled or not."""
 
     @property
     def loss(self) -> float:

@@ -25,7 +25,7 @@ WARM_UP_STEPS = 3  # before a capture: what libraries choose in their first call
 
 
 class Trainable(Protocol):
-    """What the trainer needs of a method; documented in `methods.neural.Neural`."""
+    """Interface that the trainer needs of a method; documented in `methods.neural.Neural`."""
 
     name: str
     seed: int
@@ -54,7 +54,7 @@ class Trainable(Protocol):
 
 
 class Chunk(NamedTuple):
-    """What was sampled for a number of steps, tensors of shape (lanes?, steps, batch, ...)."""
+    """Samples for a number of steps, tensors of shape (lanes?, steps, batch, ...)."""
 
     points: Batch
     """Points to render, by the name of the view."""
@@ -78,7 +78,7 @@ class LaneGroup:
         self.graph_views: Batch = {}  # only where rendering cannot be captured
 
     def sample_chunk(self, steps: int) -> Chunk:
-        """Sample plans and noise of so many steps, every lane from its own generator."""
+        """Sample plans and noise for a number of steps, each lane from its own generator."""
         chunks: list[Chunk] = []
         for method, rng in zip(self.methods, self.rngs, strict=True):
             n = steps * method.batch_size

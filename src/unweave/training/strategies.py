@@ -1,4 +1,4 @@
-"""Strategies: how the steps of a pack are taken, and how the fastest one is chosen.
+"""Strategies for the steps of a pack, and the choice of the fastest one.
 
 All strategies compute the same:
 
@@ -122,7 +122,7 @@ def _make_runner(
 def _choose_on_gpu(
     make: MakeRunner, key: tuple[Any, ...], steps: int, has_convs: bool, compiling: str, strategy: str
 ) -> StepRunner:
-    """Choose by a short race if the run is long; the winner is kept for packs with the same key."""
+    """Choose by a short race if the run is long; the winner is reused for packs with the same key."""
     compiled, models = compiling == "always", key[3]
     usual = "fork" if has_convs or models == 1 else "stack"
     if strategy != "auto" or steps < MIN_STEPS_TO_RACE:
@@ -141,7 +141,7 @@ def _find_fastest(make: MakeRunner, usual: Candidate, steps: int, compiling: str
         others = [("fork", False), ("fork", True), ("stack", True)]
         seconds |= _time_candidates([c for c in others if c[1] in choices and c != usual], make)
     if not seconds:
-        raise InputError("no strategy works on this device (warnings say why): try device='cpu'")
+        raise InputError("no strategy works on this device (see the warnings): try device='cpu'")
     return min(seconds, key=lambda candidate: seconds[candidate])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 
 class InputError(ValueError):
-    """Wrong input. Its text says what was wrong, what was expected and what to do.
+    """Wrong input. The message states what was wrong, what was expected and what to do.
 
     The command line prints the text as one line and exits with code 2.
     """

@@ -108,7 +108,7 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
         array = np.asarray(x)
         array = array.astype(np.float64) if array.dtype.kind == "O" else array
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} cannot be made an array of numbers: {error}") from error
+        raise InputError(f"{what} cannot be converted to an array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what} holds {array.dtype}, not real numbers")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -151,7 +151,7 @@ def device_lost(error: BaseException) -> bool:
 
 
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
-    """Raise an error for NaN and infinite values that says where the first one is."""
+    """Raise an error for NaN and infinite values that names the position of the first one."""
     if x.dtype.kind != "f":
         return
     invalid = ~np.isfinite(x)

@@ -109,4 +109,4 @@ def test_the_outlook_reports_classes_constant_features_and_volumes():
     x, u = blobs(100)
     text = " ".join(GIN(**FLOW_SETTINGS).outlook(np.c_[x, np.ones(100)], u))
     assert "3 classes guarantee 1 informative variable" in text and "1 of 5 features are constant" in text
-    assert "deviations do not tell" in " ".join(GIN(**FLOW_SETTINGS, volume="free").outlook(x, u))
+    assert "deviations do not measure" in " ".join(GIN(**FLOW_SETTINGS, volume="free").outlook(x, u))

@@ -1,4 +1,4 @@
-"""Landmarks stand for many points, with less noise."""
+"""Landmarks represent many points, with less noise."""
 
 import warnings
 
@@ -30,7 +30,7 @@ def test_landmarks_recover_the_factors_and_are_reported():
     assert len(few.points_) == 1000
     assert len(every.fit(x).points_) == 8000
     assert mcc(z, codes) > 0.995
-    assert any("1,000 landmarks stand for 8,000" in text for text in few.diagnosis_)
+    assert any("1,000 landmarks represent 8,000" in text for text in few.diagnosis_)
 
 
 def test_landmarks_average_noise_that_hides_a_factor():

@@ -40,7 +40,7 @@ def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> 
         rest = [name for name in names if name not in factors and name != "factor_names"]
         chosen = columns[0] if columns else "x" if "x" in rest else rest[0] if len(rest) == 1 else None
         if chosen is None:
-            raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; say --data.columns NAME")
+            raise InputError(f"which array of {path} is the data? It has {', '.join(names)}; pass --data.columns NAME")
         x = check_array(path, chosen, read_member(path, arrays, chosen))
         parts = {name: read_member(path, arrays, name) for name in factors}
         factor_names = [str(n) for n in read_member(path, arrays, "factor_names")] if "factor_names" in names else []

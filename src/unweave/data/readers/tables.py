@@ -33,7 +33,7 @@ def read_table(path: Path) -> pd.DataFrame:
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).strip()}") from error
     except Exception as error:  # pyarrow raises many types; all mean that the file is not what its suffix says
-        raise InputError(f"{path} cannot be read: {error}. It is truncated, or not what its suffix says") from error
+        raise InputError(f"{path} cannot be read: {error}. It is truncated, or its suffix is wrong") from error
     table.columns = [f"column {i}" if layout["header"] is None else str(name) for i, name in enumerate(table.columns)]
     return table
 

@@ -1,4 +1,4 @@
-"""What normalizing flows share: the network, its outputs, and their spectrum of deviations."""
+"""Base class of normalizing flows: the network, its outputs, and their spectrum of deviations."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class NormalizingFlow(Neural):
         output_means_: Means of the outputs, (features,).
         n_constant_: Number of constant features.
         scale_: Deviations that features are divided by, with `standardize`.
-        outlook_: What is known of identifiability before training, in sentences.
+        outlook_: Sentences on identifiability before training.
         data_notes_: The part of it that training does not change.
-        diagnosis_: What is known of identifiability after training, in sentences.
+        diagnosis_: Sentences on identifiability after training.
     """
 
     renamed = MappingProxyType({
@@ -74,7 +74,7 @@ class NormalizingFlow(Neural):
     standardize: bool = False
     """Divide every feature by its deviation first: noise and initialization assume numbers of the order of one."""
     restarts: int = 1  # type: ignore[misc]  # a constant of Method, a field here
-    """Number of random starts, trained together. The one with the highest likelihood is kept."""
+    """Number of random starts, trained together. The model with the highest likelihood is selected."""
     network: Literal["auto", "conv", "dense"] = "auto"
     """Kind of coupling blocks. auto: convolutions for images, fully connected blocks for anything else."""
     blocks: int = 0
@@ -88,7 +88,7 @@ class NormalizingFlow(Neural):
     clamp: Clamp = "soft"
     """Bound of the log-scales: 1.27 arctan(s / 2) (authors' script) or 2 tanh(s) (paper)."""
     volume: Literal["mean", "last", "free"] = "mean"
-    """How volumes are preserved: log-scales minus their mean (authors' script), or the last one minus the sum of the
+    """Preservation of volume: log-scales minus their mean (authors' script), or the last one minus the sum of the
     others (paper). 'free' does not preserve them: RealNVP."""
 
     # For subclasses ---------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class NormalizingFlow(Neural):
         unit = torch.ones_like(deviation) if self.standardize else deviation
         self.data_notes_ = describe_features(unit, constant, float(self.noise))
         if self.volume == "free":
-            text = "Volumes are not preserved (volume='free'): deviations do not tell how important a variable is."
+            text = "Volumes are not preserved (volume='free'): deviations do not measure the importance of a variable."
             self.data_notes_.append(text)
         self.outlook_ = list(self.data_notes_)  # subclasses append what they know before training
 
@@ -255,7 +255,7 @@ class NormalizingFlow(Neural):
     def class_statistics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return means and deviations of the outputs y of every class, (features,) each, by the name of the class."""
         name = type(self).__name__
-        raise InputError(f"{name} knows no classes: say `rows`, see `figures.flows.class_centers`")
+        raise InputError(f"{name} has no classes: pass `rows`, see `figures.flows.class_centers`")
 
     @final
     def pca_spectrum(self, X: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What exponential families of latent variables share: coefficients per class, and the interface.
+"""Base class of exponential families of latent variables: coefficients per class, and the interface.
 
 GIN (Sorrenson et al., 2020), Eq. 1 and Table 1: log p(w | u) = log Q(w) + T1(w) l1(u) + T2(w) l2(u) - log Z(u). A flow
 outputs real numbers y. Families on a half-line or an interval describe w = exp(y) or w = sigmoid(y).

@@ -31,7 +31,7 @@ def label_points(data: FactorData, rng: Generator) -> Tensor:
 
 
 class Classes(NamedTuple):
-    """The classes that labels stand for."""
+    """Classes of the labels."""
 
     names: list[str]
     column: int | None  # of the labels; None for soft labels, which are all columns together
@@ -83,7 +83,7 @@ def regression_weights(r: Tensor) -> Tensor:
 def to_probabilities(y: Any, names: Sequence[str], n: int) -> Tensor:
     """Return labels of n observations as class probabilities, (n, classes), one-hot for classes.
 
-    One label, or one row of probabilities, stands for all observations.
+    One label, or one row of probabilities, applies to all observations.
     """
     if np.asarray(y).ndim == 1 and len(np.asarray(y)) == len(names) and is_soft([y]):
         y = [y]

@@ -51,7 +51,7 @@ class SelfSupervisedGIN(NormalizingFlow):
     renamed = MappingProxyType({**NormalizingFlow.renamed, "within_": "set_deviations_"})
 
     augment: tuple[str, ...] = ()
-    """What copies differ in: transformations of images (translation, rotation, scaling), or names of factors of
+    """Differences between copies: transformations of images (translation, rotation, scaling), or names of factors of
     synthetic data. Default: all transformations of images, and only the noise for anything else."""
     batch_size: int = 100
     """Observations in a step, each with all its copies. The paper takes 1,000 vectors, or 20 images."""

@@ -1,4 +1,4 @@
-"""What classifiers share: classes read from the data, a head on the codes, and scikit-learn's interface."""
+"""Base classes of classifiers: classes read from the data, a head on the codes, and scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
 class NuisanceClassifierMixin(LatentClassifierMixin):
     """Classification with nuisance labels in training: all discrete factors but the class, or those named.
 
-    Without nuisances it is an ordinary classifier, and the diagnosis says so.
+    Without nuisances it is an ordinary classifier, and the diagnosis reports that.
     """
 
     renamed = MappingProxyType(
@@ -187,7 +187,9 @@ class NuisanceClassifierMixin(LatentClassifierMixin):
         self.nuisance_sizes_ = [int(data.factors[j].size or 0) for j in self.nuisance_columns_]
         self.nuisance_levels_ = [data.levels(j).tolist() for j in self.nuisance_columns_]
         names = ", ".join(data.factors[j].name for j in self.nuisance_columns_)
-        self.diagnosis_ = [f"Nuisances: {names}." if names else "No nuisances are known: nothing to be invariant to."]
+        self.diagnosis_ = [
+            f"Nuisances: {names}." if names else "No nuisance labels: there is nothing to be invariant to."
+        ]
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         plan = super().plan(data, n, rng)

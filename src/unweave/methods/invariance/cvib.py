@@ -1,4 +1,4 @@
-"""CVIB: a decoder that is given the nuisances, so that the codes need no information about them."""
+"""CVIB: a decoder conditioned on the nuisances, so that the codes need no information about them."""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ class SwapContrast(LatentClassifierMixin, VAE):
         self.latent_dim_ = p + n
         own_pairs = paired(data)
         if own_pairs is not None and (self.nuisances or self.changed):
-            raise InputError("these data are pairs, and say how they differ: leave out `nuisances` and `changed`")
+            raise InputError(
+                "these data are pairs that already define how they differ: leave out `nuisances` and `changed`"
+            )
         columns = [] if own_pairs else nuisance_columns(data, self.label, self.nuisances)
         self.changing_factors_ = [data.factors[j].name for j in columns]
         self.max_changed_ = int(own_pairs.changed.max()) if own_pairs else self.changed or len(columns)
@@ -131,7 +133,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
     def describe_pairs(self, data: FactorData) -> str:
         """Return in which factors pairs differ, as a sentence; raise an error where no observation has a partner."""
         if not self.max_changed_:
-            return "No nuisances are known: nothing is exchanged."
+            return "No nuisance labels: no codes are exchanged."
         rng = Generator(self.resolve_device()).manual_seed(0)
         unpaired = float((self.plan(data, PLANNED_PAIRS, rng).extras["changed"] == 0).float().mean())
         names = ", ".join(self.changing_factors_) or "what your pairs differ in"

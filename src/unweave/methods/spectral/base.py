@@ -1,4 +1,4 @@
-"""What the spectral methods share: everything but the operator whose null space is the embedding."""
+"""Base class of spectral methods: everything but the operator whose null space is the embedding."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SpectralICA(Method):
         """Return the smallest neighborhood that works in d dimensions."""
 
     def to_embedding(self, vectors: np.ndarray, trivial: np.ndarray) -> np.ndarray:
-        """Return the embedding that eigenvectors (n, count) stand for; `trivial` is the null vector (n,)."""
+        """Return the embedding that eigenvectors (n, count) represent; `trivial` is the null vector (n,)."""
         return vectors
 
     # Learning ---------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class SpectralICA(Method):
             notes.append(f"{plural(len(indices) - len(points), 'observation')} repeat others.")
         count = self._n_landmarks(len(points))
         if count:
-            notes.append(f"{count:,} landmarks stand for {len(points):,} observations.")
+            notes.append(f"{count:,} landmarks represent {len(points):,} observations.")
             points = torch.from_numpy(average_landmarks(points.numpy(), count, rng))
         least = self.min_neighbors(max(1, latent_dim)) if self.n_neighbors == "auto" else self.n_neighbors
         most = max(MAX_NEIGHBORS, 2 * least) if self.n_neighbors == "auto" else least

@@ -33,12 +33,14 @@ def describe_isometry(score: float, pairs: Pairs, *, blurred: bool, projected: b
     view = f" of observations {view}" if blurred or projected else ""
     texts = [f"The embedding {result} (local isometry {score:.3f}{view}; 1 is perfect)."]
     if len(np.unique(np.round(pairs.dx / pairs.dx.max(), 3))) < MIN_DISTANCES:
-        texts.append("The points lie on a coarse grid, whose near distances take few values: that score says little.")
+        texts.append(
+            "The points lie on a coarse grid, whose near distances take few values: that score is not reliable."
+        )
     return texts
 
 
 def describe_eigenvectors(embedding: Embedding, eigengap: float) -> list[str]:
-    """Return which eigenvectors were taken where that is not obvious."""
+    """Return which eigenvectors were selected, if these are not the first ones."""
     if embedding.choice.columns != tuple(range(embedding.d)):
         chosen = ", ".join(str(c + 1) for c in embedding.choice.columns)
         return [f"Eigenvectors {chosen} were selected: earlier ones only repeat a factor."]

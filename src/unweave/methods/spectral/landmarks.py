@@ -1,4 +1,4 @@
-"""Landmarks: few averaged points that stand for many."""
+"""Landmarks: a few averaged points that represent many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What variational autoencoders share: a Gaussian posterior, its samples, and the evidence lower bound."""
+"""Base class of variational autoencoders: a Gaussian posterior, its samples, and the evidence lower bound."""
 
 from __future__ import annotations
 

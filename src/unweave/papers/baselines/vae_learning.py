@@ -132,7 +132,7 @@ def tables(options: Options) -> list[TextTable]:
 
 
 def findings(options: Options, part: str) -> Findings:
-    """Return what we expected before we ran it, judged by the stored runs."""
+    """Return the claims that we made beforehand, evaluated on the stored runs."""
     path = folders(options).scores
     if not path.is_file():
         return Findings()

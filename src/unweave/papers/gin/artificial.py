@@ -161,7 +161,7 @@ def tables(options: Options) -> list[TextTable]:
 
 
 def findings(options: Options, part: str) -> Findings:
-    """Return the claims of Figures 2 and 6 to 8, judged by the stored runs."""
+    """Return the claims of Figures 2 and 6 to 8, evaluated on the stored runs."""
     rows = stored_rows(options)
     if rows.empty:
         return Findings()

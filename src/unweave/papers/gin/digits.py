@@ -45,7 +45,7 @@ class Options:
     out: Path = Path("papers/gin")
     """Folder of the paper: results and figures go below it."""
     data: Literal["mnist", "emnist"] = "mnist"
-    """Which digits."""
+    """Dataset of digits."""
     method: Literal["labels", "self-supervised"] = "labels"
     """GIN, which uses labels, or self-supervised GIN."""
     epochs: int = 0

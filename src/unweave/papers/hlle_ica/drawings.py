@@ -1,4 +1,4 @@
-"""Drawings of the paper on HLLE+ICA: what stands in Figures 1, 3 and 5 to 8, and how sensitive the method is."""
+"""Drawings of the paper on HLLE+ICA: the contents of Figures 1, 3 and 5 to 8, and how sensitive the method is."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Options:
     quick: bool = False
     """One seed, and 1,000 images a manifold."""
     part: Literal["spectral", "networks"] = "spectral"
-    """Which methods."""
+    """Methods to run."""
     steps: int = 3_000
     """Gradient steps of the networks; the paper's 100 epochs of 3,000 images are 9,400 steps of half the batch."""
     hours: float = 12.0
@@ -162,7 +162,7 @@ def stored_rows(options: Options, part: str = "*") -> pd.DataFrame:
 
 
 def findings(options: Options, part: str) -> Findings:
-    """Return the claims of the paper, judged on two factors: photographs where there are some, else squares."""
+    """Return the claims of the paper, evaluated on two factors: photographs where there are some, else squares."""
     rows = stored_rows(options)
     if rows.empty or options.part != ("networks" if part in ("figure-7", "figure-8") else "spectral"):
         return Findings()  # a figure of both parts is reported once

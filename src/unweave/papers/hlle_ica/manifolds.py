@@ -55,7 +55,7 @@ def manifold_name(data: Dataset) -> str:
 def make_network(name: str, d: int, pixels: int, steps: int) -> Method:
     """Create an autoencoder by its name in the tables.
 
-    The weight 0.1 of the KL term in the code of Jing et al. stands between means over pixels and over codes, of twice
+    The weight 0.1 of the KL term in the code of Jing et al. applies between means over pixels and over codes, of twice
     the KL. Between sums, as here, it is 0.2 pixels / codes. "vae" has beta = 1.
     """
     plain, is_wide = name.removesuffix(f"-{WIDE}"), name.endswith(f"-{WIDE}")

@@ -47,7 +47,7 @@ class Options:
     """Figure 3 of disentanglement by intervention."""
 
     data: Literal["dsprites", "shapes3d"] = "dsprites"
-    """Which images."""
+    """Dataset of images."""
     scale: Literal["small", "full"] = "full"
     """full: the paper's sizes; small: few images, a small network, few steps."""
     out: Path = Path("papers/intervention")

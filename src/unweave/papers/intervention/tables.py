@@ -63,7 +63,7 @@ class Options:
     """Tables 1, 2 and 3 of disentanglement by intervention."""
 
     table: Literal["dsprites", "shapes3d", "cmnist"] = "dsprites"
-    """Which table."""
+    """Table of the paper."""
     scale: Literal["small", "full"] = "full"
     """full: the paper's sizes; small: few images, small networks, few steps, FactorVAE as the only baseline."""
     out: Path = Path("papers/intervention")

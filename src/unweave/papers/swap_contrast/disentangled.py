@@ -76,7 +76,7 @@ class Options:
     """Tables 3 and 4 of swap and contrast."""
 
     data: Literal["shapes3d", "mpi3d"] = "shapes3d"
-    """Which images."""
+    """Dataset of images."""
     scale: Literal["small", "full"] = "full"
     """full: the networks of the other experiments; small: narrow ones, and few steps."""
     out: Path = Path("papers/swap_contrast")

@@ -56,7 +56,7 @@ class Options:
     """Tables 1, 2 and 5 of swap and contrast."""
 
     data: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
-    """Which images."""
+    """Dataset of images."""
     scale: Literal["small", "full"] = "full"
     """full: the networks of the other experiments; small: narrow ones, and few steps."""
     out: Path = Path("papers/swap_contrast")
