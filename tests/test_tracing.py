@@ -97,7 +97,7 @@ ONCE = {
     "data/dataset.py": ["Dataset.recipe"],
     "experiments/run.py": ["Run._recipe", "write_run"],
     "experiments/evaluation.py": ["evaluation_sample", "compute_scores"],
-    "experiments/pack_training.py": ["train_pack"],
+    "experiments/runner.py": ["execute_run", "execute_pack", "train_with_retries"],
     "methods/spectral/isometry.py": ["closest_pairs"],
 }
 NEVER = {"experiments/run.py": ["read_run"], "utils/storage.py": ["read_json"]}

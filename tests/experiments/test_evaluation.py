@@ -58,6 +58,6 @@ def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "PARALLEL_AFTER", 0.0)
     runs = sweep(DATA, BetaVAE(steps=2, layers=(8,), network="mlp", latent_dim=3), seed=range(3))
     how = runner.RunSettings(catalog.find_metrics(["mcc"]), jobs=1)
-    assert not runner.execute_pack(runs, [tmp_path / run.key for run in runs], how).errors
+    assert not runner.execute_pack(runs, {run.key: tmp_path / run.key for run in runs}, how).errors
     time.sleep(1.5)  # who watches over helpers would have ended this process by now
     assert len(find_runs([tmp_path])) == 3

@@ -20,9 +20,8 @@ import torch
 from unweave import catalog
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
 from unweave.experiments.failures import clear_failures, failure_path
-from unweave.experiments.pack_training import resumable_groups
 from unweave.experiments.run import Run, rows
-from unweave.experiments.runner import Notify, RunSettings, is_finished
+from unweave.experiments.runner import Notify, RunSettings, is_finished, resumable_groups
 from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import atomic_folder, source_hash, write_atomic

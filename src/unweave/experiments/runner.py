@@ -1,12 +1,21 @@
-"""Execution of runs: train together, score, write each into a folder that appears complete or not at all."""
+"""Execution of runs: train packs, score, write each run into a folder that appears complete or not at all.
+
+The path of a run: `execute_run` -> `execute_pack` -> `_train_and_write` -> `train_with_retries` -> `fit_pack` of
+`methods.neural` -> `train` of `training.loop`.
+"""
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+import torch
 
 from unweave.data.core import FactorData
 from unweave.experiments.evaluation import (
@@ -17,16 +26,17 @@ from unweave.experiments.evaluation import (
     score_pack,
 )
 from unweave.experiments.failures import Errors
-from unweave.experiments.pack_training import PackTooLargeError, checkpoint_path, resumable_groups, train_pack
 from unweave.experiments.run import EvaluationSet, FinishedRun, Run, read_run, write_run
 from unweave.methods.base import Method
+from unweave.methods.neural import Neural, fit_pack
 from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric
 from unweave.metrics.local_isometry import PreparedInputs
-from unweave.training.loop import Callback
-from unweave.utils.errors import InputError, plural
+from unweave.training.checkpoint import read_note, read_seconds
+from unweave.training.loop import Callback, Failure
+from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
-from unweave.utils.validation import check_finite
+from unweave.utils.validation import check_finite, out_of_memory
 
 M = TypeVar("M", bound=Method)
 Notify = Callable[[str], None]
@@ -51,7 +61,7 @@ class RunSettings(NamedTuple):
     prefix: str = ""
     """Start of every progress message: how far the study is."""
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Send a progress message."""
         self.notify(self.prefix + text)
 
@@ -71,25 +81,48 @@ def execute_run(
     callback: Callback | None = None,
 ) -> FinishedRun:
     """Train, score and write one run; a finished run is not repeated."""
-    result = execute_pack([run], [folder], RunSettings(scorers, notify=notify, callback=callback))
+    result = execute_pack([run], {run.key: folder}, RunSettings(scorers, notify=notify, callback=callback))
     for error in result.errors.values():
         raise error
     return result.finished[run.key]
 
 
-def execute_pack(pack: Sequence[Run], folders: Sequence[Path], settings: RunSettings) -> PackResult:
-    """Execute runs that can be trained together, each into its own folder; an error of one does not stop the others."""
-    places = {run.key: folder for run, folder in zip(pack, folders, strict=True)}
+def execute_pack(pack: Sequence[Run], folders: Mapping[str, Path], settings: RunSettings) -> PackResult:
+    """Execute runs that can be trained together; an error of one does not stop the others.
+
+    Args:
+        pack: Runs of one dataset whose methods have one signature.
+        folders: Where to write each run, by its key; all in one parent folder, which also holds the checkpoint.
+        settings: How to score, and whom to report to.
+    """
     result = PackResult({}, {})
-    missing = [run for run in pack if not is_finished(places[run.key])]
+    missing = [run for run in pack if not is_finished(folders[run.key])]
     for run in pack:
         if run not in missing:
-            result.finished[run.key] = _complete_scores(run, places[run.key], settings)
-    groups = resumable_groups(pack, missing, folders[0].parent) if missing else []
+            result.finished[run.key] = _complete_scores(run, folders[run.key], settings)
+    groups = resumable_groups(pack, missing, folders[pack[0].key].parent) if missing else []
     rest = [run for run in missing if not any(run in group for group in groups)]
     for group in [*groups, *([rest] if rest else [])]:
-        _train_and_write(group, [run for run in group if run in missing], places, settings, result)
+        _train_and_write(group, [run for run in group if run in missing], folders, settings, result)
     return result
+
+
+def resumable_groups(pack: Sequence[Run], missing: Sequence[Run], folder: Path) -> list[list[Run]]:
+    """Return the runs whose training was interrupted, in the groups of their checkpoints.
+
+    A checkpoint that none of the missing runs needs is removed.
+    """
+    by_key, left, groups = {run.key: run for run in pack}, {run.key for run in missing}, []
+    for path in sorted(folder.glob(".*.checkpoint")):
+        keys = read_note(path).split()
+        if not keys or not set(keys) <= set(by_key):
+            continue
+        if left & set(keys):
+            groups.append([by_key[key] for key in keys])
+            left -= set(keys)
+        else:
+            path.unlink(missing_ok=True)
+    return groups
 
 
 def is_finished(folder: Path) -> bool:
@@ -97,42 +130,97 @@ def is_finished(folder: Path) -> bool:
     return folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
 
+# Training -------------------------------------------------------------------------------------------------------------
+
+
+class PackTooLargeError(Exception):
+    """Several models together need more than the memory of the device."""
+
+
 def _train_and_write(
-    pack: list[Run], missing: list[Run], places: dict[str, Path], settings: RunSettings, result: PackResult
+    pack: list[Run], missing: list[Run], folders: Mapping[str, Path], settings: RunSettings, result: PackResult
 ) -> None:
-    """Train a pack, score it, and write the runs that are missing."""
+    """Train a pack, score it, and write the runs that are missing; halve a pack that is too large for the device."""
     first = pack[0]
     title = first.title() if len(pack) == 1 else f"{len(pack)} models, {first.title()}"
-    settings.say(f"{title}: loading data")
+    settings.report(f"{title}: loading data")
     data = first.data.load()
     sample = evaluation_sample(first, data, settings.evaluation_size)
     inputs = sample.x.numpy(force=True).view(PreparedInputs)
     check_finite(inputs, what=first.data.title())
-    place = places[missing[0].key]
-    with atomic_folder(place) as draft:
-        shutil.rmtree(draft)  # an error about a folder that cannot be written must come before the training
+    folder = folders[missing[0].key]
+    with atomic_folder(folder) as temporary_folder:
+        shutil.rmtree(temporary_folder)  # an error about a folder that cannot be written must come before the training
     shape = " x ".join(map(str, data.shape))
-    settings.say(f"{title}: training; evaluated on {plural(len(sample.x), 'observation')} of shape {shape}")
-    checkpoint = checkpoint_path(pack, place.parent)
+    settings.report(f"{title}: training; evaluated on {plural(len(sample.x), 'observation')} of shape {shape}")
+    keys = " ".join(run.key for run in pack)  # identify the checkpoint
+    checkpoint = folder.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
+    start = time.perf_counter()
     try:
-        trained = train_pack(pack, data, checkpoint, settings.callback)
+        failures = train_with_retries(pack, data, checkpoint, keys, settings.callback)
     except PackTooLargeError:
-        settings.say(f"{title}: more than fits into the memory of the device: one half after the other")
+        settings.report(f"{title}: more than fits into the memory of the device: one half after the other")
         middle = len(missing) // 2
         for half in filter(None, (missing[:middle], missing[middle:])):
-            _train_and_write(half, half, places, settings, result)
+            _train_and_write(half, half, folders, settings, result)
         return
-    failed = {run.key: f for run, f in zip(pack, trained.failures, strict=True) if f is not None}
-    result.errors.update({key: InputError(failure.text()) for key, failure in failed.items()})
-    able = [run for run in missing if run.key not in failed]
-    evaluation = EvaluationSet(data, sample, inputs, trained.seconds)
-    if _score_and_write(able, places, evaluation, settings, result, threads=1 if len(pack) > 1 else None):
+    seconds = max(time.perf_counter() - start, read_seconds(checkpoint)) / len(pack)  # with those before a stop
+    failed = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
+    result.errors.update(failed)
+    trained = [run for run in missing if run.key not in failed]
+    evaluation = EvaluationSet(data, sample, inputs, seconds)
+    if _score_and_write(trained, folders, evaluation, settings, result, threads=1 if len(pack) > 1 else None):
         checkpoint.unlink(missing_ok=True)
+
+
+def train_with_retries(
+    pack: Sequence[Run], data: FactorData, checkpoint: Path, note: str, callback: Callback | None
+) -> Sequence[Failure | None]:
+    """Train the methods of a pack in place, once more if the memory of the device was full; return their failures.
+
+    The checkpoint stays when training is over, so that a crash before the runs are written costs nothing.
+
+    Raises:
+        PackTooLargeError: several models do not fit into the memory of the device.
+        InputError: one model does not fit.
+    """
+    for leftover in checkpoint.parent.glob(f".{checkpoint.name}.*.tmp"):  # of a process that was killed while it wrote
+        leftover.unlink(missing_ok=True)
+    methods, message = [run.method for run in pack if isinstance(run.method, Neural)], ""
+    for _ in range(2):  # a pack with a checkpoint did fit: other processes may have taken the memory since
+        try:
+            if methods:
+                return fit_pack(methods, data, checkpoint=checkpoint, note=note, callback=callback)
+            pack[0].method.fit(data)
+            return [None]
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            message = first_line(error)
+        finally:
+            _free_memory()
+        if not checkpoint.is_file():
+            break
+    checkpoint.unlink(missing_ok=True)
+    if len(pack) > 1:
+        raise PackTooLargeError
+    text = f"{pack[0].title()} does not fit into the memory of the device ({message})"
+    raise InputError(f"{text}: a smaller batch_size, or device='cpu'")
+
+
+def _free_memory() -> None:
+    """Return the memory of a GPU: scoring takes long, and other processes may wait for it."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        gc.collect()  # captured graphs hold memory too
+        torch.cuda.empty_cache()
+
+
+# Scores ---------------------------------------------------------------------------------------------------------------
 
 
 def _score_and_write(
     pack: list[Run],
-    places: dict[str, Path],
+    folders: Mapping[str, Path],
     evaluation: EvaluationSet,
     settings: RunSettings,
     result: PackResult,
@@ -141,15 +229,15 @@ def _score_and_write(
 ) -> bool:
     """Score trained runs and write them; return whether all of them were."""
     errors: Errors = {}
-    scored = score_pack(pack, evaluation, settings.scorers, settings.say, jobs=settings.jobs, threads=threads)
+    scored = score_pack(pack, evaluation, settings.scorers, settings.report, jobs=settings.jobs, threads=threads)
     for run, codes, scores in scored:
         if isinstance(scores, Exception):
             errors[run.key] = scores
             continue
-        folder = places[run.key]
+        folder = folders[run.key]
         try:
-            with atomic_folder(folder) as draft:
-                finished = write_run(run, draft, evaluation, codes, scores)
+            with atomic_folder(folder) as temporary_folder:
+                finished = write_run(run, temporary_folder, evaluation, codes, scores)
             result.finished[run.key] = finished._replace(folder=folder)
         except Exception as error:
             if no_room(error):  # which would stop the others as well
@@ -172,9 +260,9 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     read_config(folder)  # raises InputError if the model is damaged
     missing = {name: s for name, s in settings.scorers.items() if name not in finished.computed}
     if not missing:
-        settings.say(f"{run.title()}: already finished ({folder})")
+        settings.report(f"{run.title()}: already finished ({folder})")
         return finished
-    settings.say(f"{run.title()}: already finished; scoring {', '.join(missing)}")
+    settings.report(f"{run.title()}: already finished; scoring {', '.join(missing)}")
     data = run.data.load()
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder) if needs_method else None

@@ -176,7 +176,7 @@ def execute_missing(pack: Sequence[Run], out: Path, progress: StudyProgress, set
             return all((out / run.key).is_dir() for run in todo)
         clean_up(out, todo)
         try:
-            folders = [out / run.key for run in todo]
+            folders = {run.key: out / run.key for run in todo}
             errors = execute_pack(todo, folders, settings._replace(prefix=progress.prefix())).errors if todo else {}
         except Exception as error:
             errors = _errors_of_pack(error, todo, out)
