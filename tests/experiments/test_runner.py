@@ -165,7 +165,7 @@ def test_a_metric_that_does_not_fit_the_data_is_asked_for_once(tmp_path):
     execute_run(run, tmp_path / "r", SCORERS)
     assert json.loads((tmp_path / "r" / "scores.json").read_text())["mcc"] is None
     execute_run(run, tmp_path / "r", SCORERS, said.append)
-    assert "kept" in said[-1]
+    assert "already finished" in said[-1]
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path):
