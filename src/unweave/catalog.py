@@ -30,23 +30,26 @@ T = TypeVar("T")
 @cache
 def methods() -> dict[str, type[Method]]:
     """Return every method by its catalog name."""
-    return {cls.name: cls for cls in _sorted_exports(_methods, lambda cls: str(cls.name))}
+    return _by_name(_methods, lambda cls: str(cls.name))
 
 
 @cache
 def datasets() -> dict[str, type[Dataset]]:
     """Return every dataset by its catalog name."""
-    return {cls.name: cls for cls in _sorted_exports(_datasets, lambda cls: str(cls.name))}
+    return _by_name(_datasets, lambda cls: str(cls.name))
 
 
 @cache
 def metrics() -> dict[str, Metric]:
     """Return every metric by its catalog name."""
-    return {kebab(f.__name__): f for f in _sorted_exports(_metrics, lambda f: kebab(f.__name__)) if hasattr(f, "facts")}
+    by_name: dict[str, Metric] = _by_name(_metrics, lambda function: kebab(function.__name__))
+    return {name: function for name, function in by_name.items() if hasattr(function, "facts")}
 
 
-def _sorted_exports(package: ModuleType, name_of: Callable[[Any], str]) -> list[Any]:
-    return sorted((getattr(package, export) for export in package.__all__), key=name_of)
+def _by_name(package: ModuleType, name_of: Callable[[Any], str]) -> dict[str, Any]:
+    """Return the exports of a package by their catalog names, in the order of the names."""
+    exports = [getattr(package, export) for export in package.__all__]
+    return dict(sorted((name_of(export), export) for export in exports))
 
 
 def find(kind: Callable[[], Mapping[str, T]], name: str) -> T:
@@ -63,10 +66,10 @@ def find(kind: Callable[[], Mapping[str, T]], name: str) -> T:
     noun = kind.__name__.removesuffix("s")
     if ":" in name:
         return cast(T, _load_from_file(noun, name))
-    entries = kind()
-    if kebab(name) in entries:
-        return entries[kebab(name)]
-    renamed = next((entry for entry in entries.values() if kebab(name) in getattr(entry, "aliases", ())), None)
+    entries, catalog_name = kind(), kebab(name)
+    if catalog_name in entries:
+        return entries[catalog_name]
+    renamed = next((entry for entry in entries.values() if catalog_name in getattr(entry, "aliases", ())), None)
     if renamed is None:
         raise unknown(noun, name, entries, hint=f"; your own: mine.py:My{noun.capitalize()}")
     warnings.warn(f"{noun} {name!r} is now called {cast(Any, renamed).name!r}", FutureWarning, stacklevel=2)

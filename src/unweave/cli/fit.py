@@ -34,12 +34,13 @@ def fit(args: list[str]) -> None:
 
     method, data = catalog.find(catalog.methods, names[0]), catalog.find_dataset(names[1])
     default_data = data(path=Path(names[1])) if data is OwnData else data()
+    options_class = fit_options(method, data)
     options = parse_options(
-        fit_options(method, data),
+        options_class,
         prog=f"unweave fit {' '.join(names)}",
         description=f"METHOD {names[0]}: {docstring_summary(method)}\n\nDATA {names[1]}: {docstring_summary(data)}",
         args=args,
-        default=fit_options(method, data)(method=method(), data=default_data),
+        default=options_class(method=method(), data=default_data),
     )
     return _fit(options)
 

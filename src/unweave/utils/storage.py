@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -90,6 +91,7 @@ def recipe_hash(recipe: Any, length: int = 16) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
+@cache  # of the class as it was imported: its file may be edited while a run is trained
 def source_hash(cls: type) -> str | None:
     """Return the SHA-256 of the file of a user's own class, so that an edited class is another one; None for ours."""
     if cls.__module__.split(".")[0] == "unweave":
