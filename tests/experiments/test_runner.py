@@ -184,6 +184,26 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path):
         execute_run(Run(DATA, Never()), tmp_path / "file" / "r", {})
 
 
+def test_two_processes_train_the_same_run_once(tmp_path):
+    """The second one waits, and finds the run finished."""
+    code = SLOW.replace("time.sleep(30)", "while not Path('go').exists(): time.sleep(0.01)")
+    (tmp_path / "pausing.py").write_text("from pathlib import Path\n" + code)
+    command = [sys.executable, "-m", "unweave", "fit", "pausing.py:Slow", "squares-xy", "--data.points", "50"]
+    command += ["--metrics", "mcc", "--out", "run"]
+    start = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **start) as first:
+        assert first.stdout.readline() == "learning\n"
+        with subprocess.Popen(command, **start) as second:
+            assert second.stderr.readline() == "computing the run key\n"
+            assert "waiting for another process" in second.stderr.readline()
+            (tmp_path / "go").touch()
+            texts = [process.communicate(timeout=60) for process in (first, second)]
+    assert first.returncode == second.returncode == 0, texts
+    assert "learning" not in texts[1][0] and "already finished" in texts[1][1]
+    names = {p.name for p in tmp_path.iterdir() if not p.name.startswith("__")}
+    assert names == {"pausing.py", "go", "run"}
+
+
 # Packs and the memory of the device ---------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -35,6 +36,7 @@ from unweave.metrics.local_isometry import PreparedInputs
 from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
+from unweave.utils.locks import lock
 from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
 from unweave.utils.validation import check_finite, out_of_memory
 
@@ -80,8 +82,14 @@ def execute_run(
     notify: Notify = ignore,
     callback: Callback | None = None,
 ) -> FinishedRun:
-    """Train, score and write one run; a finished run is not repeated."""
-    result = execute_pack([run], {run.key: folder}, RunSettings(scorers, notify=notify, callback=callback))
+    """Train, score and write one run; a finished run is not repeated.
+
+    A run that another process executes in the same parent folder is waited for. Studies lock their runs themselves.
+    """
+    settings = RunSettings(scorers, notify=notify, callback=callback)
+    waiting = f"{run.title()}: waiting for another process that executes this run"
+    with nullcontext() if is_finished(folder) else lock(folder.parent / run.key, lambda: notify(waiting)):
+        result = execute_pack([run], {run.key: folder}, settings)
     for error in result.errors.values():
         raise error
     return result.finished[run.key]

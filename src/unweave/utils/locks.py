@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -43,13 +43,20 @@ def try_lock_all(folder: Path, names: Iterable[str]) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def lock(path: Path) -> Iterator[None]:
-    """Wait until no other process holds the lock of this file, and hold it for the block."""
+def lock(path: Path, before_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Wait until no other process holds the lock of this file, and hold it for the block.
+
+    If another process holds it, `before_waiting` is called once.
+    """
+    has_waited = False
     while True:
         with try_lock_all(path.parent, [path.name]) as locked:
             if locked:
                 yield
                 return
+        if not has_waited:
+            before_waiting()
+        has_waited = True
         time.sleep(POLL_SECONDS)
 
 
