@@ -44,6 +44,20 @@ def test_a_finished_run_is_not_repeated(run):
     assert "holds another run" in err
 
 
+@pytest.mark.parametrize(
+    ("method", "flags", "text"),
+    [
+        ("intervention-autoencoder", ["--through", "ridge"], "--through is now called --diff-mode"),
+        ("swap-contrast", ["--known", "color"], "--known is now called --nuisances"),
+        ("swap-contrast", ["--no-settle"], "--settle is now called --refit-classifier"),
+        ("gin", ["--standardise=True"], "--standardise is now called --standardize"),
+    ],
+)
+def test_a_flag_under_its_former_name_is_refused_with_the_current_one(run, method, flags, text):
+    code, _, err = run("fit", method, "squares-xy", *SMALL_SQUARES, *flags)
+    assert (code, err) == (2, f"unweave: {text}\n")
+
+
 def test_own_table_with_known_factors(run):
     write_table()
     code, out, _ = run(

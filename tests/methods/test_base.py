@@ -6,7 +6,7 @@ import pytest
 
 from unweave import InputError, Method, as_data
 from unweave.datasets import SquaresXY
-from unweave.methods import PCA, HessianICA
+from unweave.methods import PCA, CNNClassifier, HessianICA, SwapContrast
 
 
 def test_labels_reach_methods_that_need_them():
@@ -57,6 +57,13 @@ def test_a_dataset_can_be_fitted_directly():
 def test_settings_are_checked_against_their_types_and_ranges(method, text):
     with pytest.raises(InputError, match=text):
         method.fit(np.random.default_rng(0).uniform(size=(50, 4)))
+
+
+def test_a_setting_under_its_former_name_is_refused_with_the_current_one():
+    with pytest.raises(InputError, match="SwapContrast: known is now called nuisances"):
+        SwapContrast(known=("color",))
+    with pytest.raises(InputError, match="CNNClassifier: likelihood was removed"):
+        CNNClassifier(likelihood="normal")
 
 
 def test_numpy_numbers_are_valid_settings():

@@ -13,7 +13,7 @@ import tyro
 
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import docstring_summary, parse_options, print_runs, print_text
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, describe_renaming, kebab
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +33,7 @@ def fit(args: list[str]) -> None:
     from unweave.data.own_data import OwnData
 
     method, data = catalog.find(catalog.methods, names[0]), catalog.find_dataset(names[1])
+    _refuse_former_flags(method, args)
     default_data = data(path=Path(names[1])) if data is OwnData else data()
     options_class = fit_options(method, data)
     options = parse_options(
@@ -43,6 +44,16 @@ def fit(args: list[str]) -> None:
         default=options_class(method=method(), data=default_data),
     )
     return _fit(options)
+
+
+def _refuse_former_flags(method: Any, args: list[str]) -> None:
+    """Raise InputError with the current name for a flag of the method that was renamed."""
+    from unweave.methods.persistence import renamed_settings
+
+    for former, current in renamed_settings(method).items():
+        flag, new = f"--{kebab(former)}", current and f"--{kebab(current)}"
+        if any(arg.partition("=")[0] in (flag, flag.replace("--", "--no-")) for arg in args):
+            raise InputError(describe_renaming(flag, new))
 
 
 def fit_options(method: type, data: type) -> Any:

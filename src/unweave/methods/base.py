@@ -21,9 +21,9 @@ from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
 from unweave.methods.observations import validate_new_observations, validate_observations
-from unweave.methods.persistence import load_method, write_method
+from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
-from unweave.utils.errors import InputError, kebab
+from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
 from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
 
@@ -87,6 +87,13 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             raise InputError(
                 f"{cls.__name__}: a field cannot be called {taken.pop()!r}, which is a flag of `unweave fit`"
             )
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Refuse settings under former names, with the current ones, before the dataclass sees them."""
+        for former, current in renamed_settings(cls).items():
+            if former in settings:
+                raise InputError(f"{cls.__name__}: {describe_renaming(former, current)}")
+        return super().__new__(cls)
 
     # To define in a subclass ------------------------------------------------------------------------------------
 

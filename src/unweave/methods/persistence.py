@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,6 +107,12 @@ def _check_jsonable(class_name: str, values: dict[str, Any]) -> None:
         except TypeError as error:
             text = f"{class_name}.{name} is learned and cannot be saved ({error})"
             raise InputError(f"{text}: keep tensors, numbers, lists") from error
+
+
+def renamed_settings(cls: type[Method]) -> dict[str, str]:
+    """Return the current names of settings by their former names; '' if the setting was removed."""
+    current = {field.name for field in fields(cls)}
+    return {a: b for a, b in cls.renamed.items() if a not in current and b in {*current, ""}}
 
 
 def _current_name(renamed: Mapping[str, str], name: str) -> str:

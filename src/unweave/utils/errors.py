@@ -26,6 +26,15 @@ def unknown(kind: str, name: str, names: Iterable[str], hint: str = "") -> Input
     return InputError(f"no {kind} named {name!r}{suggestion} (there are: {', '.join(choices) or 'none'}{hint})")
 
 
+def describe_renaming(former: str, current: str) -> str:
+    """Return a sentence on a setting or flag that was renamed, or removed if `current` is empty.
+
+    >>> describe_renaming("--through", "--diff-mode")
+    '--through is now called --diff-mode'
+    """
+    return f"{former} is now called {current}" if current else f"{former} was removed"
+
+
 def refuse_former_names(cls: type, current_names: Mapping[str, str]) -> None:
     """Raise an error if a class defines a method under its former name, which would silently never be called."""
     for former, current in current_names.items():
