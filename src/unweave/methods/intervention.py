@@ -58,11 +58,11 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     feature_dim: int = 1
     """D_Z, codes of a feature."""
     lambda_in: Lane = 0.25
-    """Weight of L_in: an intervention can be undone."""
+    """lambda_1, weight of L_in: an intervention can be undone."""
     lambda_adv: Lane = 10.0
-    """Weight of L_adv: after reweighting, decoded interventions look like reconstructions."""
+    """lambda_2, weight of L_adv: after reweighting, decoded interventions look like reconstructions."""
     lambda_diff: Lane = 1.0
-    """Weight of L_diff: exchanging one value of a feature for another is easy to learn."""
+    """lambda_3, weight of L_diff: exchanging one value of a feature for another is easy to learn."""
     diff_after: float = 0.5
     """Share of the steps after which L_diff acts on the autoencoder; before, it only trains the translator."""
     adversary: Literal["minimax", "non-saturating"] = "non-saturating"
@@ -177,7 +177,8 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     def adversarial_losses(self, net: Any, real: Tensor, x_1: Tensor) -> tuple[Tensor, Tensor]:
         """Return L_adv for autoencoder and weight network, and the discriminator's loss, which maximizes it.
 
-        Reconstructions are the real images; L_adv has no gradient to them.
+        Reconstructions are the real images, and L_adv has no gradient to them. So E[log D(x)] is a constant for all
+        but the discriminator, and stands in its loss only.
         """
         minimax = self.adversary == "minimax"
         log_w = net.weight(x_1 if minimax else x_1.detach())[:, 0].float()
@@ -204,9 +205,9 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         initial = dict(net.translator.named_parameters())
         theta = {name: p.detach() for name, p in initial.items()} if first_order else initial
         for _ in range(self.inner_steps):
-            slope = grad(self.translation_loss)(theta, net.translator, u, v)
-            slope = clip_gradients(slope, MAX_GRADIENT_NORM, lane_axes=0)
-            theta = {name: p - self.inner_lr * slope[name] for name, p in theta.items()}
+            gradient = grad(self.translation_loss)(theta, net.translator, u, v)
+            gradient = clip_gradients(gradient, MAX_GRADIENT_NORM, lane_axes=0)
+            theta = {name: p - self.inner_lr * gradient[name] for name, p in theta.items()}
         if first_order:  # the gradient at the end of the steps is taken as that at their start
             theta = {name: p.detach() + (initial[name] - initial[name].detach()) for name, p in theta.items()}
         u, v = scale_gradient(self.decoder_mean(net.decoder(set_feature(z_r, a, b, mask))), weight).chunk(2)

@@ -40,6 +40,8 @@ def kl(q: Normal, p: Normal) -> Tensor:
 def total_correlation(log_q: Tensor, log_weight: Tensor) -> Tensor:
     """Estimate KL(q(z) || prod_k q(z_k)) for every sample, (b,); Chen et al. (2018), Eq. 2, middle term.
 
+    This is the estimate of beta-TCVAE from a batch; FactorVAE has a critic for it.
+
     Args:
         log_q: log q(z_i,k | x_j), (b, b, d), from `pairwise_log_densities`.
         log_weight: Log-weight of x_j for z_i, (b, b), from `uniform_log_weights` or `stratified_log_weights`.

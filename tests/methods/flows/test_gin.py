@@ -53,8 +53,8 @@ def test_without_a_fixed_volume_the_log_determinant_counts():
     with torch.no_grad():
         for block in net.flow.blocks:
             block.volume = "free"
-    c = method.distribution().fit(net.flow(noisy)[0], batch["r"] / batch["r"].sum(0))
-    expected = -(method.distribution().log_prob(net.flow(noisy)[0], c.select(batch["r"])).sum(1)).mean() - log_det
+    c = method.latent_family().fit(net.flow(noisy)[0], batch["r"] / batch["r"].sum(0))
+    expected = -(method.latent_family().log_prob(net.flow(noisy)[0], c.select(batch["r"])).sum(1)).mean() - log_det
     assert float(log_det.abs()) > 0.01 and kept == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -176,10 +176,10 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     method, _, x, c = fitted
     u = c[:30, 0].long().numpy()
     moved = method.transfer(x[:30], 2, from_label=u)
-    before = method.distribution().whiten(
+    before = method.latent_family().whiten(
         method.outputs(torch.from_numpy(x[:30])), method.coefficients(torch.eye(5)[u])
     )
-    after = method.distribution().whiten(
+    after = method.latent_family().whiten(
         method.outputs(torch.from_numpy(moved)), method.coefficients(torch.eye(5)[[2] * 30])
     )
     torch.testing.assert_close(before, after, atol=2e-2, rtol=1e-2)
@@ -189,7 +189,7 @@ def test_transfer_keeps_the_style_and_changes_the_class(fitted):
     likely = np.argmax([method.log_prob(seen, k) + np.log(float(method.class_shares_[k])) for k in range(5)], 0)
     np.testing.assert_allclose(own[likely == u], moved[likely == u], atol=1e-4)
     usual = method.transfer(x[:30], 2, from_label=u, informative=True)
-    kept = method.distribution().whiten(
+    kept = method.latent_family().whiten(
         method.outputs(torch.from_numpy(usual)), method.coefficients(torch.eye(5)[[2] * 30])
     )
     torch.testing.assert_close(kept[:, method.informative_], before[:, method.informative_], atol=2e-2, rtol=1e-2)

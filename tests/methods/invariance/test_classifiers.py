@@ -217,7 +217,7 @@ def test_uai_reconstructs_after_dropout_and_reverses_gradients(labeled_table):
     turned, straight = (torch.autograd.grad(v, weights, retain_graph=True) for v in (terms["guess"], plain))
     for a, b in zip(turned, straight, strict=True):
         torch.testing.assert_close(a, -2 * b, rtol=1e-4, atol=1e-7)
-    torch.testing.assert_close(net.classifier(e1), net.classifier(method.predictive(e)))
+    torch.testing.assert_close(net.classifier(e1), net.classifier(method.select_predictive(e)))
     with pytest.raises(InputError, match="dropout=1"):
         UAI(**SMALL, dropout=1.0).fit(*labeled_table)
 

@@ -195,7 +195,7 @@ def test_the_classifier_is_refitted_in_every_scheme(labeled_table, scheme):
     method = SwapContrast(**settings, classifier_lr=1e-9, scheme=scheme).fit(x, table)
     assert method.score(x, table["kind"].to_numpy()) > 0.9
     u = torch.as_tensor(np.unique(table["kind"].to_numpy(), return_inverse=True)[1])
-    best = fit_classifier(method.predictive(torch.from_numpy(method.transform(x))), u)
+    best = fit_classifier(method.select_predictive(torch.from_numpy(method.transform(x))), u)
     torch.testing.assert_close(method.net_.classifier.weight.detach(), best["weight"].float(), atol=0.05, rtol=0.05)
 
 

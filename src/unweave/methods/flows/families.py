@@ -25,7 +25,7 @@ FamilyName = Literal["normal", "log-normal", "inverse-gaussian", "gamma", "inver
 
 
 @final
-class Normal(Family):
+class NormalFamily(Family):
     """T = (w, w^2). Coefficients: mean / variance, and 1 / variance."""
 
     def to_latent(self, y: Tensor) -> Tensor:
@@ -246,7 +246,7 @@ def check_support(name: FamilyName, w: Tensor) -> None:
         raise InputError(f"latent variables of the {name} family are {support}, and some codes are not")
 
 
-NORMAL, GAMMA = Normal(), Gamma()
+NORMAL, GAMMA = NormalFamily(), Gamma()
 FAMILIES: dict[FamilyName, Family] = {
     "normal": NORMAL,
     "log-normal": LogNormal(),

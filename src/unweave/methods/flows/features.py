@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from unweave.data.core import FactorData, split_rows
 
 MAX_SAMPLES = 20_000  # observations that statistics are computed from, where the data are endless or after training
-MAX_ELEMENTS = 2**27  # numbers in these observations
+MAX_SAMPLE_ELEMENTS = 2**27  # numbers in these observations
 NOISE_RATIO = 0.3  # noise above this fraction of the median deviation of the features hides them
 
 
@@ -31,12 +31,12 @@ class FeatureStatistics(NamedTuple):
 
 def batch_rows(shape: tuple[int, ...]) -> int:
     """Return the number of observations of a shape that are processed at a time."""
-    return max(1, MAX_ELEMENTS // 16 // prod(shape))
+    return max(1, MAX_SAMPLE_ELEMENTS // 16 // prod(shape))
 
 
 def sample_points(data: FactorData, rng: Generator) -> Tensor:
     """Return at most MAX_SAMPLES points, fewer of large observations, at random."""
-    limit = max(1_000, min(MAX_SAMPLES, MAX_ELEMENTS // prod(data.shape)))
+    limit = max(1_000, min(MAX_SAMPLES, MAX_SAMPLE_ELEMENTS // prod(data.shape)))
     points = data.points_or_sample(limit, rng, limit=sys.maxsize)
     if len(points) <= limit:
         return points

@@ -79,22 +79,23 @@ class GIN(NormalizingFlow):
     # Loss -------------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Compute the negative log-likelihood of Eq. 10, in nats: the mean of -log p(y | u) - log|det J|.
+        """Compute Eq. 10, the negative log-likelihood in nats: the mean of -log p(y | u) - log|det J|.
 
-        A class with one observation in the batch has no deviation: it is left out, and counted as "alone".
+        `nats` is Eq. 10; `loss` is Eq. 10 per feature, so that one learning rate fits all sizes. A class with one observation in the batch has no deviation: it is left out, and counted as "alone".
         """
         y, log_det = net.flow(self.to_network_input(batch["x"], batch["eps"]))  # (n, d), (n,)
-        coefficients, counted = self._condition(net, y, batch)  # (n, d) each, (n,)
-        nats = -self.distribution().log_prob(y, coefficients).sum(1) - log_det
+        coefficients, counted = self._condition_coefficients(net, y, batch)  # (n, d) each, (n,)
+        # normal family: (y - mu)^2 / (2 sigma^2) + log sigma + const, per feature
+        nats = -self.latent_family().log_prob(y, coefficients).sum(1) - log_det
         mean = (nats * counted).sum() / counted.sum().clamp(min=1)  # Eq. 10
         return {"loss": mean / y.shape[1], "nats": mean, "alone": (1 - counted).sum()}
 
-    def _condition(self, net: Any, y: Tensor, batch: dict[str, Tensor]) -> tuple[Coefficients, Tensor]:
+    def _condition_coefficients(self, net: Any, y: Tensor, batch: dict[str, Tensor]) -> tuple[Coefficients, Tensor]:
         """Return the coefficients of every observation's condition u, (n, d), and which observations count, (n,)."""
         r = batch["r"]  # (n, classes): one-hot classes, or their probabilities
         if self.has_soft_labels_:
             c = self._class_coefficients(net, y, batch["p"])
-            return self.distribution().mix(c, r), torch.ones_like(r[:, 0])
+            return self.latent_family().mix(c, r), torch.ones_like(r[:, 0])
         count = r.sum(0)
         usable = r * (count >= 2)
         counted = usable.sum(1)  # (n,): one, or zero for an observation that is alone with its class
@@ -104,10 +105,10 @@ class GIN(NormalizingFlow):
     def _class_coefficients(self, net: Any, y: Tensor, p: Tensor) -> Coefficients:
         """Return the coefficients of every class, (classes, d): Eqs. 11 and 12 with weights p, or learned."""
         if self.statistics == "learned":
-            return self.distribution().from_location_spread(net.location, net.spread)
-        return self.distribution().fit(y, p)
+            return self.latent_family().from_location_spread(net.location, net.spread)
+        return self.latent_family().fit(y, p)
 
-    def distribution(self) -> Family:
+    def latent_family(self) -> Family:
         """Return the family of distributions of the latent variables."""
         return FAMILIES[self.family]
 
@@ -178,7 +179,7 @@ class GIN(NormalizingFlow):
             points, r = fill_rare_classes(points, r, every, every_r)
         outputs = self.noisy_outputs_and_log_det(data, points, rng)
         y, log_det = outputs[:, :-1], outputs[:, -1]
-        family = self.distribution()
+        family = self.latent_family()
         if self.statistics == "learned":
             net: Any = self.net_
             self.first_, self.second_ = (v.clone() for v in family.from_location_spread(net.location, net.spread))
@@ -197,7 +198,7 @@ class GIN(NormalizingFlow):
         """Return the learned coefficients of observations with class probabilities r, (n, classes) -> (n, features)."""
         c = Coefficients(self.first_, self.second_)
         if self.has_soft_labels_ or bool((r.amax(1) < 1).any()):
-            return self.distribution().mix(c, r)
+            return self.latent_family().mix(c, r)
         u = r.argmax(1)
         return Coefficients(c.first[u], c.second[u])
 
@@ -213,11 +214,11 @@ class GIN(NormalizingFlow):
         return dict(zip(self.class_names_, both, strict=True))
 
     def encode(self, x: Tensor) -> Tensor:
-        return self.distribution().to_latent(self.outputs(x)[:, self.order_[: self.latent_dim_]])
+        return self.latent_family().to_latent(self.outputs(x)[:, self.order_[: self.latent_dim_]])
 
     def decode(self, z: Tensor) -> Tensor:
         check_support(self.family, z)
-        return self.to_observations(self.to_outputs(self.distribution().from_latent(z)))
+        return self.to_observations(self.to_outputs(self.latent_family().from_latent(z)))
 
     # Densities and samples --------------------------------------------------------------------------------------
 
@@ -231,13 +232,13 @@ class GIN(NormalizingFlow):
         outputs = self.outputs_and_log_det(x)
         if y is not None:
             coefficients = self.coefficients(to_probabilities(y, self.class_names_, len(x)))
-            return (self.distribution().log_prob(outputs[:, :-1], coefficients).sum(1) + outputs[:, -1]).numpy()
+            return (self.latent_family().log_prob(outputs[:, :-1], coefficients).sum(1) + outputs[:, -1]).numpy()
         return torch.logsumexp(self._joint_log_prob(outputs), 1).numpy()
 
     def _joint_log_prob(self, outputs: Tensor) -> Tensor:
         """Return log p(x, class), (n, classes), from outputs with log|det J| in the last column."""
         c = Coefficients(self.first_, self.second_)
-        return joint_log_prob(self.distribution(), c, self.class_shares_, outputs)
+        return joint_log_prob(self.latent_family(), c, self.class_shares_, outputs)
 
     @torch.no_grad()
     def sample(
@@ -268,7 +269,7 @@ class GIN(NormalizingFlow):
             source = one_hot(likeliest, len(self.class_names_))
         else:
             source = to_probabilities(from_label, self.class_names_, len(x))
-        e = self.distribution().whiten(self.outputs(x), self.coefficients(source))
+        e = self.latent_family().whiten(self.outputs(x), self.coefficients(source))
         return self._color(e, to_label, informative=informative)
 
     def _color(self, e: Tensor, label: Any, *, informative: bool) -> np.ndarray:
@@ -276,7 +277,7 @@ class GIN(NormalizingFlow):
         if informative:
             e[:, self.order_[self.n_informative_ :]] = 0
         coefficients = self.coefficients(to_probabilities(label, self.class_names_, len(e)))
-        return self.to_observations(self.distribution().color(e, coefficients)).numpy()
+        return self.to_observations(self.latent_family().color(e, coefficients)).numpy()
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from unweave.utils.errors import InputError
 
-CLEAR = 0.9  # probability from which on a knee is called clear
+MIN_CLEAR_PROBABILITY = 0.9  # probability from which on a knee is called clear
 
 
 class Knee(NamedTuple):
@@ -59,7 +59,7 @@ def describe_knee(n: int, confidence: float, spectrum: np.ndarray) -> str:
     """Return a sentence on the n informative variables of a sorted spectrum, (d,)."""
     if n == len(spectrum):
         return f"The spectrum has no knee: all {n} variables count as informative."
-    clarity = "clear" if confidence > CLEAR else "not clear"
+    clarity = "clear" if confidence > MIN_CLEAR_PROBABILITY else "not clear"
     fall = f"deviations fall from {spectrum[n - 1]:.3g} to {spectrum[n]:.3g}"
     text = f"{n} of {len(spectrum)} variables are informative: {fall} there."
     return f"{text} The knee is {clarity} (probability {confidence:.0%})."

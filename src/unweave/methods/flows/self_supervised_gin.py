@@ -20,8 +20,8 @@ from unweave.utils.errors import InputError, plural
 
 N_SETS, N_SETS_BEFORE = 1_000, 100  # sets of copies for statistics after training, and before it
 MIN_SETS = 100  # even of large observations
-MAX_ELEMENTS = 2**26  # numbers in these copies
-MOVED = 3.0  # times the deviation by noise, from which on augmentation moves a code or a direction
+MAX_COPY_ELEMENTS = 2**26  # numbers in these copies
+MIN_MOVE_TO_NOISE = 3.0  # times the deviation by noise, from which on augmentation moves a code or a direction
 MAX_LISTED = 12  # codes named in a sentence
 MIN_SIGNAL = 4.0  # times the deviation by chance of the covariance between two halves of a set
 
@@ -63,12 +63,16 @@ class SelfSupervisedGIN(NormalizingFlow):
     # Loss -------------------------------------------------------------------------------------------------------
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Compute the negative log-likelihood of Eq. 7, in nats: every set of copies is normal along every variable."""
+        """Compute Eq. 7, the negative log-likelihood in nats: every set of copies is normal along every variable.
+
+        `nats` is Eq. 7; `loss` is Eq. 7 per feature, so that one learning rate fits all sizes.
+        """
         x = self.to_network_input(self.augment_copies(batch), batch["eps"])
         y, log_det = net.flow(x)  # (n copies, d), (n copies,)
         sets = y.reshape(-1, self.copies, y.shape[1])  # (n, copies, d)
         mu = sets.mean(1, keepdim=True)
         variance = (sets - mu).square().mean(1, keepdim=True).clamp(min=MIN_VARIANCE)
+        # (y - mu)^2 / (2 sigma^2) + log sigma + const
         nats = 0.5 * ((sets - mu).square() / variance + variance.log() + math.log(2 * math.pi))
         mean = nats.sum(2).mean() - log_det.mean()  # Eq. 7
         return {"loss": mean / y.shape[1], "nats": mean}
@@ -125,7 +129,7 @@ class SelfSupervisedGIN(NormalizingFlow):
 
     @torch.no_grad()
     def summarize(self, data: FactorData, rng: Generator) -> Tensor:
-        count = max(MIN_SETS, min(N_SETS, MAX_ELEMENTS // self.copies // prod(self.shape_)))
+        count = max(MIN_SETS, min(N_SETS, MAX_COPY_ELEMENTS // self.copies // prod(self.shape_)))
         x, eps = self._sample_copies(data, count, rng)
         sets = self.outputs_and_log_det(x, eps)[:, :-1].reshape(-1, self.copies, prod(self.shape_))
         y = self.noisy_outputs_and_log_det(data, sample_points(data, rng), rng)[:, :-1]
@@ -154,7 +158,7 @@ class SelfSupervisedGIN(NormalizingFlow):
         sets = self.to_network_input(x).flatten(1).reshape(-1, self.copies, prod(self.shape_)).double()
         values = torch.linalg.svdvals(sets - sets.mean(1, keepdim=True))  # (sets, copies or features)
         noise = max(float(self.noise), 1e-6) * self.copies**0.5
-        count = int((values > MOVED * noise).sum(1).double().median())
+        count = int((values > MIN_MOVE_TO_NOISE * noise).sum(1).double().median())
         limit = min(self.copies - 1, sets.shape[2])
         text = f"The copies of an observation differ in {plural(count, 'direction')} more than by the noise"
         return f"{text} ({self.copies} copies can show at most {limit})."
@@ -182,7 +186,7 @@ class SelfSupervisedGIN(NormalizingFlow):
             return "Noise moves all directions alike, and identifies no variables: name augmentations."
         deviations, n = self.set_deviations_, self.n_informative_
         noise = float(deviations[self.order_[n:]].median()) if n < len(deviations) else 0.0
-        moved = [j + 1 for j, i in enumerate(self.informative_) if float(deviations[i]) > MOVED * noise]
+        moved = [j + 1 for j, i in enumerate(self.informative_) if float(deviations[i]) > MIN_MOVE_TO_NOISE * noise]
         listed = ", ".join(map(str, moved[:MAX_LISTED])) + (", ..." if len(moved) > MAX_LISTED else "")
         text = f"Augmentation moves {plural(len(moved), 'informative code')}{f' ({listed})' if moved else ''}"
         if len(moved) == n:

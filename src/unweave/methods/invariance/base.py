@@ -75,13 +75,13 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
         """Return the index of the class of each level of the label, (n,)."""
         return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u.contiguous())
 
-    def predictive(self, z: Tensor) -> Tensor:
+    def select_predictive(self, z: Tensor) -> Tensor:
         """Return the codes that the classifier takes, (n, d) -> (n, d or fewer); all by default."""
         return z
 
     def cross_entropy(self, net: Any, z: Tensor, u: Tensor) -> Tensor:
         """Return the mean of -log p(u | z) in nats, for codes z (n, d) and classes u (n,)."""
-        return F.cross_entropy(net.classifier(self.predictive(z)), u)
+        return F.cross_entropy(net.classifier(self.select_predictive(z)), u)
 
     @torch.no_grad()
     def after_training(self, data: FactorData) -> None:
@@ -89,7 +89,7 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
         net: Any = self.net_
         column = label_column(data, self.label or None)
         points = data.sample(CHECKED_OBSERVATIONS, Generator().manual_seed(0))
-        logits = net.classifier(self.predictive(self.encode(data.render(points).float().cpu())))
+        logits = net.classifier(self.select_predictive(self.encode(data.render(points).float().cpu())))
         classes = self.class_index(data.labels(points)[:, column].long())
         self.train_accuracy_ = float((logits.argmax(1).cpu() == classes).float().mean())
         text = f"Training accuracy for {data.factors[column].name!r}: {self.train_accuracy_:.1%}"
@@ -110,7 +110,7 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
         z = torch.tensor(np.asarray(self.transform(X)), dtype=torch.float64)
         net: Any = self.net_
         head = copy.deepcopy(net.classifier).double()  # large weights would lose digits in single precision
-        return torch.softmax(head(self.predictive(z)), 1).numpy()
+        return torch.softmax(head(self.select_predictive(z)), 1).numpy()
 
     @final
     def predict(self, X: Any) -> np.ndarray:

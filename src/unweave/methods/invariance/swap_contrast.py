@@ -92,7 +92,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
     gamma: Lane = 1.0
     """Weight of L_zp: the mean z_p of a class reconstructs as well as the own z_p."""
     prediction: Lane = 300.0
-    """Weight of the cross-entropy where it trains the encoder (joint, ce); 1 in Eq. 10, which is far too small."""
+    """Weight of L_CE of Eq. 10 where it trains the encoder (joint, ce); 1 in the paper, which is far too small."""
     generative: Lane = 1.0
     """Weight of the KL term of the VAE."""
     temperature: Lane = 0.1
@@ -108,8 +108,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
 
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
-        p, n = self.split_sizes()
-        self.latent_dim_ = p + n
+        p_dim, n_dim = self.split_sizes()
+        self.latent_dim_ = p_dim + n_dim
         own_pairs = paired(data)
         if own_pairs is not None and (self.nuisances or self.changed):
             raise InputError(
@@ -120,8 +120,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
         self.max_changed_ = int(own_pairs.changed.max()) if own_pairs else self.changed or len(columns)
         if not own_pairs and not 0 <= self.changed <= len(columns):
             raise InputError(f"changed={self.changed}: {plural(len(columns), 'factor')} may differ, not more")
-        if self.max_changed_ > n:
-            text = f"pairs that differ in up to {plural(self.max_changed_, 'factor')}, and {plural(n, 'code')} for them"
+        if self.max_changed_ > n_dim:
+            text = f"pairs that differ in up to {plural(self.max_changed_, 'factor')}, and {plural(n_dim, 'code')} for them"
             raise InputError(f"{text}: expected nuisance_dim={self.max_changed_} at least, or a smaller `changed`")
         if self.temperature <= 0:
             raise InputError(f"temperature={self.temperature}: expected a positive number")
@@ -144,30 +144,31 @@ class SwapContrast(LatentClassifierMixin, VAE):
 
     def split_sizes(self) -> tuple[int, int]:
         """Return the numbers of codes of z_p and z_n."""
-        total, p, n = self.latent_dim, self.predictive_dim, self.nuisance_dim
-        if n == "auto":
-            n = 16 if total == "auto" else total // 2 if p == "auto" else total - p
-        if p == "auto":
-            p = 16 if total == "auto" else total - n
-        if p < 1 or n < 1 or total not in ("auto", p + n):
-            text = f"predictive_dim={p} and nuisance_dim={n}" + (f" in latent_dim={total}" if total != "auto" else "")
+        total, p_dim, n_dim = self.latent_dim, self.predictive_dim, self.nuisance_dim
+        if n_dim == "auto":
+            n_dim = 16 if total == "auto" else total // 2 if p_dim == "auto" else total - p_dim
+        if p_dim == "auto":
+            p_dim = 16 if total == "auto" else total - n_dim
+        if p_dim < 1 or n_dim < 1 or total not in ("auto", p_dim + n_dim):
+            text = f"predictive_dim={p_dim} and nuisance_dim={n_dim}"
+            text += f" in latent_dim={total}" if total != "auto" else ""
             raise InputError(f"{text}: expected one code of each at least, and their sum or nothing as latent_dim")
-        return p, n
+        return p_dim, n_dim
 
-    def predictive(self, z: Tensor) -> Tensor:
+    def select_predictive(self, z: Tensor) -> Tensor:
         return z[:, : self.split_sizes()[0]]
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the codes: predictive1, ..., nuisance1, ..."""
         check_is_fitted(self)
-        p, n = self.split_sizes()
-        names = [f"predictive{i + 1}" for i in range(p)] + [f"nuisance{i + 1}" for i in range(n)]
+        p_dim, n_dim = self.split_sizes()
+        names = [f"predictive{i + 1}" for i in range(p_dim)] + [f"nuisance{i + 1}" for i in range(n_dim)]
         return np.array(names, dtype=object)
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        p, n = self.split_sizes()
-        net = build_autoencoder(shape, 2 * (p + n), p + n, self.layer_sizes())
-        net.classifier = nn.Linear(p, len(self.levels_))
+        p_dim, n_dim = self.split_sizes()
+        net = build_autoencoder(shape, 2 * (p_dim + n_dim), p_dim + n_dim, self.layer_sizes())
+        net.classifier = nn.Linear(p_dim, len(self.levels_))
         return net
 
     def optimizers(self) -> dict[str, Adam]:
@@ -185,9 +186,9 @@ class SwapContrast(LatentClassifierMixin, VAE):
         return False
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
-        p, d = self.split_sizes()[0], sum(self.split_sizes())
+        p_dim, n_dim = self.split_sizes()
         views = range(2 if self.max_changed_ else 1)
-        sizes = {f"{name}{i}": size for name, size in (("eps", d), ("zeta", p)) for i in views}
+        sizes = {f"{name}{i}": size for name, size in (("eps", p_dim + n_dim), ("zeta", p_dim)) for i in views}
         return {name: torch.randn(n, size, generator=rng, device=rng.device) for name, size in sizes.items()}
 
     def sample_prior(self, n: int, rng: Generator) -> Tensor:
@@ -210,7 +211,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
         if self.refit_classifier and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(rows).float()) for rows in split_rows(points, RENDERED_ROWS)])
-            net.classifier.load_state_dict(fit_classifier(self.predictive(z), u))
+            net.classifier.load_state_dict(fit_classifier(self.select_predictive(z), u))
         super().after_training(data)
         if self.train_accuracy_ < MIN_ACCURACY:
             text = f"Low training accuracy. Try more steps or a larger beta: beta={float(self.beta):g} is"
@@ -236,8 +237,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
         eps, zeta = (torch.cat([batch[f"{name}{i}"] for i in range(len(views))]) for name in ("eps", "zeta"))
         q = posterior(net, x)  # of both observations of the pairs, (2 n, d)
         z = q.sample(eps)
-        p = self.split_sizes()[0]
-        z_p, z_n = z[:, :p], z[:, p:]
+        p_dim, _ = self.split_sizes()
+        z_p, z_n = z[:, :p_dim], z[:, p_dim:]
         out = net.decoder(z)
         x_rec = self.decoder_mean(out)
         alternate = self.scheme == "alternate"
@@ -246,8 +247,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
             "kl": (self.generative, mean_kl(q)),
             "ce": (1 if alternate else self.prediction, self.cross_entropy(net, z.detach() if alternate else z, u)),
         }
-        class_p = average_by_class(Normal(*(v[:, :p] for v in q)), u, len(self.levels_))  # Eq. 8
-        x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))
+        class_p = average_by_class(Normal(*(v[:, :p_dim] for v in q)), u, len(self.levels_))  # Eq. 8
+        x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))  # x_rec-p of Eq. 8
         terms["zp"] = self.gamma, squared_distance(x_class, x_rec).mean()  # D of Eq. 10
         if self.scheme != "ce":
             terms["sup"] = self.beta, supervised_contrast(z_p, u, self.temperature)  # Eq. 9
@@ -260,23 +261,23 @@ class SwapContrast(LatentClassifierMixin, VAE):
 
         z_p is always swapped, and of z_n all but the k codes that differ most.
         """
-        p, d = self.split_sizes()
-        first, second = (Normal(*half) for half in zip(*(v[:, p:].chunk(2) for v in q), strict=True))
-        distance = kl(first, second) if self.divergence == "kl" else gaussian_js(first, second)  # (n, |z_n|)
+        p_dim, n_dim = self.split_sizes()
+        first, second = (Normal(*half) for half in zip(*(v[:, p_dim:].chunk(2) for v in q), strict=True))
+        distance = kl(first, second) if self.divergence == "kl" else gaussian_js(first, second)  # (n, n_dim)
         rank = distance.argsort(1, descending=True).argsort(1)  # 0: the most different code
         k = batch["changed"]
-        is_swapped = rank >= d - self.count_swapped(k, batch["progress"], d)[:, None]  # (n, |z_n|)
-        is_swapped = torch.cat([torch.ones_like(is_swapped[:, :1]).expand(-1, p), is_swapped], 1)
+        is_swapped = rank >= n_dim - self.count_swapped(k, batch["progress"], n_dim)[:, None]  # (n, n_dim)
+        is_swapped = torch.cat([torch.ones_like(is_swapped[:, :1]).expand(-1, p_dim), is_swapped], 1)
         a, b = z.chunk(2)
         swapped = torch.cat([torch.where(is_swapped, b, a), torch.where(is_swapped, a, b)])
         change = squared_distance(self.decoder_mean(net.decoder(swapped)), x_rec)  # (2 n,)
         is_used = (k <= self.max_difficulty(batch["progress"])).float().repeat(2)
         return (is_used * change).sum() / is_used.sum().clamp(min=1)
 
-    def count_swapped(self, k: Tensor, progress: Tensor, d: int) -> Tensor:
-        """Return how many of d codes are swapped, (n,): it grows from 1 to d - k."""
-        most = (d - k).float()
-        return torch.minimum(1 + ((most - 1) * warmup(progress, self.swap_warmup)).floor(), most)
+    def count_swapped(self, k: Tensor, progress: Tensor, n_dim: int) -> Tensor:
+        """Return how many of the n_dim codes are swapped, (n,): it grows from 1 to n_dim - k."""
+        largest = (n_dim - k).float()
+        return torch.minimum(1 + ((largest - 1) * warmup(progress, self.swap_warmup)).floor(), largest)
 
     def max_difficulty(self, progress: Tensor) -> Tensor:
         """Return in how many factors the pairs in the loss may differ, a scalar: it grows from 1 to k."""

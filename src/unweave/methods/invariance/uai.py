@@ -55,7 +55,7 @@ class UAI(LatentClassifierMixin, AutoencoderMixin, Neural):
         """Return the numbers of codes of e1 and e2."""
         return self.latent_dim - self.latent_dim // 2, self.latent_dim // 2
 
-    def predictive(self, z: Tensor) -> Tensor:
+    def select_predictive(self, z: Tensor) -> Tensor:
         return z[:, : self.split_sizes()[0]]
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:

@@ -151,7 +151,7 @@ def score_run(folder: Path, options: Options) -> list[dict[str, float]]:
     group = c[:, nuisances if "mnist" in options.data else [names.index(NEW_FACTOR[options.data])]]
     angle = c[:, names.index("angle")].astype(int) if "angle" in names else np.zeros(len(y), int)
     sample = np.random.default_rng(0).permutation(len(y))[:MAX_PROBE_IMAGES]
-    probe = nuisance_probe(c[sample][:, nuisances], method.predictive(torch.from_numpy(z)).numpy()[sample])
+    probe = nuisance_probe(c[sample][:, nuisances], method.select_predictive(torch.from_numpy(z)).numpy()[sample])
     overall = {"probe": probe.accuracy, "chance": probe.chance, "explained": explained_variance(method, options)}
     scores = []
     for at in [-1, *(np.unique(angle) if "angle" in names else ())]:
@@ -191,7 +191,7 @@ def explained_variance(method: Any, options: Options) -> float:
 def predict_from_codes(method: Any, codes: np.ndarray) -> np.ndarray:
     """Return the predicted level of the label, (n,)."""
     with torch.no_grad():
-        logits = method.net_.classifier(method.predictive(torch.from_numpy(codes).float()))
+        logits = method.net_.classifier(method.select_predictive(torch.from_numpy(codes).float()))
     return np.asarray(method.levels_)[logits.argmax(1).numpy()].astype(float)
 
 
