@@ -81,7 +81,8 @@ class GIN(NormalizingFlow):
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Compute Eq. 10, the negative log-likelihood in nats: the mean of -log p(y | u) - log|det J|.
 
-        `nats` is Eq. 10; `loss` is Eq. 10 per feature, so that one learning rate fits all sizes. A class with one observation in the batch has no deviation: it is left out, and counted as "alone".
+        `nats` is Eq. 10; `loss` is Eq. 10 per feature, so that one learning rate fits all sizes. A class with
+        one observation in the batch has no deviation: it is left out, and counted as "alone".
         """
         y, log_det = net.flow(self.to_network_input(batch["x"], batch["eps"]))  # (n, d), (n,)
         coefficients, counted = self._condition_coefficients(net, y, batch)  # (n, d) each, (n,)

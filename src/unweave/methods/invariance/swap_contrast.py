@@ -56,17 +56,10 @@ class SwapContrast(LatentClassifierMixin, VAE):
     """
 
     name = "swap-contrast"
-    renamed = MappingProxyType(
-        {
-            **LatentClassifierMixin.renamed,
-            "known": "nuisances",
-            "settle": "refit_classifier",
-            "warm_amount": "swap_warmup",
-            "warm_difficulty": "difficulty_warmup",
-            "pairs_": "changing_factors_",
-            "most_": "max_changed_",
-        }
-    )
+    renamed = MappingProxyType({
+        **LatentClassifierMixin.renamed, "known": "nuisances", "settle": "refit_classifier", "warm_amount": "swap_warmup",
+        "warm_difficulty": "difficulty_warmup", "pairs_": "changing_factors_", "most_": "max_changed_",
+    })  # fmt: skip
     paper = "Reconstruction for disentanglement, contrast for invariance (2022), Eqs. 3 to 10"
 
     latent_dim: int | Literal["auto"] = "auto"  # type: ignore[assignment]
@@ -121,7 +114,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
         if not own_pairs and not 0 <= self.changed <= len(columns):
             raise InputError(f"changed={self.changed}: {plural(len(columns), 'factor')} may differ, not more")
         if self.max_changed_ > n_dim:
-            text = f"pairs that differ in up to {plural(self.max_changed_, 'factor')}, and {plural(n_dim, 'code')} for them"
+            changed, codes = plural(self.max_changed_, "factor"), plural(n_dim, "code")
+            text = f"pairs that differ in up to {changed}, and {codes} for them"
             raise InputError(f"{text}: expected nuisance_dim={self.max_changed_} at least, or a smaller `changed`")
         if self.temperature <= 0:
             raise InputError(f"temperature={self.temperature}: expected a positive number")
@@ -150,8 +144,8 @@ class SwapContrast(LatentClassifierMixin, VAE):
         if p_dim == "auto":
             p_dim = 16 if total == "auto" else total - n_dim
         if p_dim < 1 or n_dim < 1 or total not in ("auto", p_dim + n_dim):
-            text = f"predictive_dim={p_dim} and nuisance_dim={n_dim}"
-            text += f" in latent_dim={total}" if total != "auto" else ""
+            sum_text = f" in latent_dim={total}" if total != "auto" else ""
+            text = f"predictive_dim={p_dim} and nuisance_dim={n_dim}{sum_text}"
             raise InputError(f"{text}: expected one code of each at least, and their sum or nothing as latent_dim")
         return p_dim, n_dim
 
