@@ -57,8 +57,9 @@ class SwapContrast(LatentClassifierMixin, VAE):
 
     name = "swap-contrast"
     renamed = MappingProxyType({
-        **LatentClassifierMixin.renamed, "known": "nuisances", "settle": "refit_classifier", "warm_amount": "swap_warmup",
-        "warm_difficulty": "difficulty_warmup", "pairs_": "changing_factors_", "most_": "max_changed_",
+        **LatentClassifierMixin.renamed, "known": "nuisances", "settle": "refit_classifier",
+        "warm_amount": "swap_warmup", "warm_difficulty": "difficulty_warmup",
+        "pairs_": "changing_factors_", "most_": "max_changed_",
     })  # fmt: skip
     paper = "Reconstruction for disentanglement, contrast for invariance (2022), Eqs. 3 to 10"
 
