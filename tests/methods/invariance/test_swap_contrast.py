@@ -151,7 +151,7 @@ def test_pairs_that_do_not_match_are_refused(labeled_table):
     for changed in (-1, 0.5, [1, 2]):
         with pytest.raises(InputError, match="how many factors differ"):
             as_pairs(x[:5], x[5:10], changed=changed)
-    with pytest.raises(InputError, match="made of arrays"):
+    with pytest.raises(InputError, match="built from arrays"):
         as_pairs(unweave.datasets.SquaresXY(points=5).load(), x[:5])
 
 
