@@ -235,7 +235,7 @@ def test_a_dead_decoder_and_a_class_that_is_not_learned_are_diagnosed(labeled_ta
 def test_without_nuisances_nothing_is_swapped(labeled_table):
     x, table = labeled_table
     model = SwapContrast(**SMALL).fit(x, table["kind"].to_numpy())
-    assert "dis" not in model.terms_ and "nothing is exchanged" in model.diagnosis_[0]
+    assert "dis" not in model.terms_ and "no codes are exchanged" in model.diagnosis_[0]
 
 
 @pytest.mark.parametrize(
