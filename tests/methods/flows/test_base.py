@@ -24,6 +24,24 @@ def test_the_default_learning_rate_is_the_papers_and_decays_after_five_eighths()
     assert [float(rate.at_progress(torch.tensor(t)).lr) for t in (0.0, 0.62, 0.63)] == pytest.approx([0.5, 0.5, 0.05])
 
 
+def test_the_learning_rate_is_a_tenth_after_a_share_of_the_steps():
+    x, u = blobs()
+    data = as_data(x, u)
+    rates = {}
+    for share in (0.625, 0.5, 1.0):
+        method = GIN(**FLOW_SETTINGS, lr=0.5, lr_decay_after=share)
+        method.validate_settings(data)
+        rates[share] = [float(method.optimizers()[""].at_progress(torch.tensor(t)).lr) for t in (0.49, 0.51, 0.63)]
+    assert GIN().lr_decay_after == 0.625
+    assert rates[0.625] == pytest.approx([0.5, 0.5, 0.05])
+    assert rates[0.5] == pytest.approx([0.5, 0.05, 0.05])
+    assert rates[1.0] == pytest.approx([0.5, 0.5, 0.5])
+    early, late = (GIN(**FLOW_SETTINGS, seed=1, lr_decay_after=share).fit(x, u) for share in (0.0, 1.0))
+    assert not np.allclose(early.spectrum_, late.spectrum_, rtol=1e-3)
+    with pytest.raises(InputError, match=r"lr_decay_after=-0\.1: expected 0 or more"):
+        GIN(lr_decay_after=-0.1).fit(x, u)
+
+
 def test_convolutional_flows_are_inverted(digits):
     method, images, _ = digits
     everything = GIN(**method.get_params() | {"latent_dim": "all"}).fit(images[:300], np.arange(300) % 3)

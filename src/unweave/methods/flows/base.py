@@ -25,7 +25,6 @@ from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
 
-DECAY_AFTER = 5 / 8  # of the steps: the learning rate then falls to a tenth, as after "convergence" in the papers
 VECTOR_LR, IMAGE_LR = 1e-2, 3e-4  # learning rates of the paper
 
 
@@ -62,11 +61,13 @@ class NormalizingFlow(Neural):
     latent_dim: int | Literal["auto", "all"] = "auto"  # type: ignore[assignment]  # wider than Method's: takes words
     """Number of codes, most important first: the informative ones ('auto'), 'all', or a number."""
     steps: int = 4_000
-    """Gradient steps. The learning rate falls to a tenth after five eighths of them."""
+    """Gradient steps."""
     batch_size: int = 500
     """Observations in a step. The paper takes 1,000 vectors, or 240 images."""
     lr: Lane = 0.0
     """Adam's learning rate. 0: 0.01 for vectors and 0.0003 for images, as in the paper."""
+    lr_decay_after: float = 0.625
+    """Share of the steps after which the learning rate is a tenth of `lr`. 1: it stays as it is."""
     precision: Literal["single", "tf32", "bf16"] = "single"
     """Precision of matrix products on a GPU. 'single' is exact; the others are as coarse as the noise, and faster."""
     noise: Lane = 0.01
@@ -132,7 +133,7 @@ class NormalizingFlow(Neural):
     def optimizers(self) -> dict[str, Adam]:
         default = IMAGE_LR if self.is_convolutional(self.shape_) else VECTOR_LR
         lr = torch.as_tensor(self.lr)  # inside a pack a tensor, whose value `if` cannot ask for
-        return {"": Adam(torch.where(lr > 0, lr, default), decay_after=DECAY_AFTER)}
+        return {"": Adam(torch.where(lr > 0, lr, default), decay_after=self.lr_decay_after)}
 
     # Before training --------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class NormalizingFlow(Neural):
         features = prod(self.shape_)
         if features < 2:
             raise InputError("1 feature(s) only: a flow couples one part of an observation with another; pass more")
-        for name in ("noise", "lr", "blocks", "width", "conv_blocks"):
+        for name in ("noise", "lr", "lr_decay_after", "blocks", "width", "conv_blocks"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name}={getattr(self, name)}: expected 0 or more")
         if min(self.conv_widths, default=1) < 1:
