@@ -1,0 +1,1 @@
+"""Fused CUDA kernels for the image flow of GIN."""
