@@ -194,7 +194,7 @@ def test_a_figure_is_run_by_its_name(tmp_path, capsys):
     paper(["run", "gin/figure-7", "--scale", "small", *flags])
     text = capsys.readouterr().out
     assert "does not hold: 10,000 points are too few" in text, "soft mixing leaves little to recover"
-    assert "gin/figure-7, small scale: not reproduced" in text and "say little about the paper" in text
+    assert "gin/figure-7, small scale: not reproduced" in text and "no evidence about the paper" in text
     paper(["run", *flags, "gin/figure-6", "--scale", "small", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["claims"][0]["claim"].startswith("5 clusters, 100,000 points: GIN recovers both sources")
