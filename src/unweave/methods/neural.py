@@ -8,7 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, final, get_type_hints
@@ -218,6 +218,7 @@ class Neural(Method):
 
     @final
     @classmethod
+    @cache
     def lane_names(cls) -> tuple[str, ...]:
         """Return the fields that may differ in a pack, besides the seed."""
         hints = get_type_hints(cls, include_extras=True)

@@ -50,13 +50,25 @@ def local_isometry(
 
 
 class PreparedInputs(np.ndarray):
-    """Observations (n, ...) that remember their closest pairs, for the comparison with many codes.
+    """Observations (n, ...) that remember their closest pairs, for the comparison with many codes, and the last one.
 
-    It is an array, so that every metric takes it. Do not change its values.
+    It is an array, so that every metric takes it. Do not change its values, nor those of codes it was compared with.
     """
 
     def __array_finalize__(self, obj: Any) -> None:
         self._closest: dict[tuple[float, int, int], tuple[np.ndarray, Pairs]] = {}
+        self._last: tuple[Any, tuple[float, int, int], NearPairs] | None = None  # codes, settings, result
+
+    def compare(self, codes: Any, share: float, points: int, seed: int) -> NearPairs:
+        """Return the closest pairs with their distances; codes that were compared last are not compared again."""
+        settings = share, points, seed
+        if self._last is None or self._last[0] is not codes or self._last[1] != settings:
+            z = as_matrix(codes, "codes")
+            validate_rows(self.reshape(len(self), -1), z, "inputs")
+            rows, pairs = self.closest(*settings)
+            near = NearPairs(pairs.i, pairs.j, pairs.dx, rescaled_distances(z[rows], pairs))
+            self._last = codes, settings, near
+        return self._last[2]
 
     def closest(self, share: float, points: int, seed: int) -> tuple[np.ndarray, Pairs]:
         """Return the rows of a subsample and the closest share of its pairs, computed the first time only."""
@@ -75,9 +87,6 @@ def near_pairs(
     """Return the closest share of all pairs of inputs with their distances in the data and in the rescaled codes."""
     if not isinstance(inputs, PreparedInputs):
         inputs = validate_pair(inputs, codes, what="inputs")[0].view(PreparedInputs)
-    z = as_matrix(codes, "codes")
-    validate_rows(inputs.reshape(len(inputs), -1), z, "inputs")
     if not 0 < closest <= 1:
         raise InputError(f"closest={closest}: expected a share of the pairs between 0 and 1")
-    rows, pairs = inputs.closest(closest, points, seed)
-    return NearPairs(pairs.i, pairs.j, pairs.dx, rescaled_distances(z[rows], pairs))
+    return inputs.compare(codes, closest, points, seed)
