@@ -4,19 +4,19 @@ import pytest
 import torch
 
 from unweave import InputError
-from unweave.data.splits import correlated_split, held_out
+from unweave.data.splits import correlated_split, hold_out
 from unweave.datasets import (
     ColoredMNIST,
 )
 
 
 def test_training_and_test_rows_are_disjoint(sprites):
-    rest, test = held_out(sprites, 50_000, seed=3)
+    rest, test = hold_out(sprites, 50_000, seed=3)
     assert (len(rest), len(test)) == (687_280, 50_000)
     numbers = [(s.points * sprites.strides).sum(1) for s in (rest, test)]
     assert len(torch.cat(numbers).unique()) == 737_280
     with pytest.raises(InputError, match="cannot be held out"):
-        held_out(sprites, 737_280)
+        hold_out(sprites, 737_280)
 
 
 def test_the_split_of_the_intervention_paper(sprites):

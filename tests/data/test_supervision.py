@@ -7,7 +7,7 @@ import torch
 from tests.helpers import generator
 from unweave import Factor, Grid, InputError, Mixing, Table, as_data
 from unweave.data.core import Subset
-from unweave.data.splits import correlated, correlated_split
+from unweave.data.splits import correlate, correlated_split
 from unweave.data.supervision import augmented, labeled, pairs, single
 from unweave.datasets import GaussianMixture
 
@@ -125,7 +125,7 @@ def test_correlated_factors_follow_the_joint_and_leave_the_others_alone(kind, re
     data = request.getfixturevalue(kind)
     names = (data.factors[0].name, data.factors[1].name)
     joint = torch.arange(12.0).reshape(3, 4)
-    c = (dependent := correlated(data, names, joint=joint)).labels(dependent.sample(60_000, generator())).long()
+    c = (dependent := correlate(data, names, joint=joint)).labels(dependent.sample(60_000, generator())).long()
     found = (c[:, 0] * 4 + c[:, 1]).bincount(minlength=12).reshape(3, 4) / 60_000
     assert torch.allclose(found, joint / joint.sum(), atol=0.01)
     assert torch.allclose(c[:, 2].bincount(minlength=5) / 60_000, torch.full((5,), 0.2), atol=0.01)
@@ -136,7 +136,7 @@ def test_correlated_factors_follow_the_joint_and_leave_the_others_alone(kind, re
 
 def test_a_small_strength_ties_factors_together(grid):
     def correlation(strength):
-        c = correlated(grid, ("f3", "f5"), strength=strength).sample(20_000, generator()).double()
+        c = correlate(grid, ("f3", "f5"), strength=strength).sample(20_000, generator()).double()
         return float(torch.corrcoef(c[:, [0, 2]].T)[0, 1])
 
     assert correlation(0.1) > 0.95 > 0.6 > correlation(0.5) > 0.2 > correlation(100) > -0.05
@@ -144,13 +144,13 @@ def test_a_small_strength_ties_factors_together(grid):
 
 def test_a_wrong_joint_is_refused(grid):
     with pytest.raises(InputError, match="expected the same"):
-        correlated(grid, ("f3", "f4"), joint=torch.ones(4, 3))
+        correlate(grid, ("f3", "f4"), joint=torch.ones(4, 3))
     with pytest.raises(InputError, match="not negative"):
-        correlated(grid, ("f3", "f4"), joint=-torch.ones(3, 4))
+        correlate(grid, ("f3", "f4"), joint=-torch.ones(3, 4))
     with pytest.raises(InputError, match="either joint"):
-        correlated(grid, ("f3", "f4"))
+        correlate(grid, ("f3", "f4"))
     with pytest.raises(InputError, match="no factor named 'q'"):
-        correlated(grid, ("f3", "q"), strength=1.0)
+        correlate(grid, ("f3", "q"), strength=1.0)
 
 
 def test_single_views_are_samples(grid):
@@ -167,7 +167,7 @@ def test_mistakes_in_a_plan_are_named(grid):
     with pytest.raises(InputError, match="redraw='foo'"):
         pairs(grid, 5, generator(), redraw="foo")
     with pytest.raises(InputError, match="not with itself"):
-        correlated(grid, ("f3", "f3"), strength=1.0)
+        correlate(grid, ("f3", "f3"), strength=1.0)
     with pytest.raises(InputError, match="'z1' is real-valued"):
         labeled(GaussianMixture(points=10).load(), 5, generator(), factor="z1")
 
@@ -205,4 +205,4 @@ def test_real_valued_tables_and_views_of_them_say_why_they_have_no_pairs():
 def test_a_joint_with_weight_where_there_are_no_rows_is_refused():
     holes = as_data(np.zeros((3, 1)), np.array([[0, 0], [0, 1], [1, 0]]))
     with pytest.raises(InputError, match=r"no observation has y1=1, y2=1, .* \(25% of it would be lost\)"):
-        correlated(holes, ("y1", "y2"), joint=torch.ones(2, 2))
+        correlate(holes, ("y1", "y2"), joint=torch.ones(2, 2))

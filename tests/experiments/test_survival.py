@@ -24,7 +24,7 @@ from unweave.experiments.study import run_states
 from unweave.experiments.study_file import read_study
 from unweave.methods import PCA, BetaVAE
 from unweave.utils.locks import try_lock_all
-from unweave.utils.storage import no_room
+from unweave.utils.storage import is_disk_full
 
 STUDY = '''"""Does it survive?
 
@@ -132,11 +132,11 @@ def test_a_disk_that_refuses_stops_the_study_and_loses_nothing(study, tmp_path):
 
 @pytest.mark.parametrize("text", ["OSError: [Errno 28] No space left on device", "I/O error: ... (os error 28)"])
 def test_a_full_disk_is_known_by_what_libraries_say(text):
-    assert no_room(RuntimeError(text)) and not no_room(RuntimeError("something else"))
+    assert is_disk_full(RuntimeError(text)) and not is_disk_full(RuntimeError("something else"))
     try:
         raise InputError("cannot write") from OSError(28, "No space left on device")
     except InputError as error:
-        assert no_room(error)
+        assert is_disk_full(error)
 
 
 @pytest.mark.parametrize(("text", "guilty"), [("device(s) busy or unavailable", 0), ("device-side assert", 1)])

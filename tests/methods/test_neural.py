@@ -78,6 +78,6 @@ def test_encoding_falls_back_to_the_cpu_if_the_device_is_gone(monkeypatch):
     model = BetaVAE(steps=2, layers=(8,), latent_dim=2).fit(x)
     z = model.transform(x)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(neural, "MAX_ELEMENTS", 30)  # ten rows
+    monkeypatch.setattr(neural, "MAX_NETWORK_ELEMENTS", 30)  # ten rows
     model.device = "cuda:7"  # of the machine that it was trained on
     np.testing.assert_allclose(model.transform(x), z, rtol=1e-6)

@@ -189,6 +189,6 @@ def test_bad_input_is_refused_in_words(metric, factors):
 
 def test_it_carries_its_facts_and_lives_in_the_package(metric):
     assert metric.facts.paper
-    assert getattr(unweave.metrics, metric.scorer.__name__) is metric.scorer
+    assert getattr(unweave.metrics, metric.metric.__name__) is metric.metric
     scored = {name.partition(".")[0] for name in unweave.metrics.score_all(LEVELS, LEVELS).index}
     assert metric.__name__ in scored or metric.facts.truth == "inputs"

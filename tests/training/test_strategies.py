@@ -125,6 +125,6 @@ def test_a_failing_strategy_is_left_out_and_a_full_device_is_reported(race):
 
 
 def test_a_race_ends_if_the_gpu_is_lost(race, monkeypatch):
-    monkeypatch.setattr(strategies, "device_lost", lambda error: "illegal" in str(error))
+    monkeypatch.setattr(strategies, "is_device_lost", lambda error: "illegal" in str(error))
     with pytest.raises(RuntimeError, match="illegal memory access"):  # and no warning that a strategy was left out
         race({FORK: RuntimeError("an illegal memory access")})

@@ -29,7 +29,7 @@ ABOUT = """usage: unweave paper ACTION [NAME] [options]
 
 
 @dataclass(kw_only=True)
-class List:
+class ListOptions:
     """Show the status of every table and figure of the five papers."""
 
     paper: tyro.conf.Positional[str] = ""
@@ -41,7 +41,7 @@ class List:
 
 
 @dataclass(kw_only=True)
-class Run:
+class RunOptions:
     """Run the script of a table or figure; finished runs are not repeated.
 
     Flags of the script may follow, e.g. --seeds 5 or --steps 20000; `unweave paper run NAME --options` shows them.
@@ -77,7 +77,7 @@ def paper(args: list[str]) -> None:
 
 def list_(args: list[str]) -> None:
     """Show the status of every table and figure."""
-    options = parse_options(List, prog="unweave paper list", args=args)
+    options = parse_options(ListOptions, prog="unweave paper list", args=args)
     from unweave.papers.registry import PAPERS, items
     from unweave.papers.scripts import describe_status, stored_results
 
@@ -103,7 +103,7 @@ def run(args: list[str]) -> None:
     rest = list(args)
     for name in named:
         rest.remove(name)
-    options, rest = parse_options(Run, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
+    options, rest = parse_options(RunOptions, prog="unweave paper run", args=[*named, *rest], return_unknown_args=True)
     item = find(options.name)
     options_class, prog = load_script(item).Options, f"unweave paper run {item.name}"
     if options.options:

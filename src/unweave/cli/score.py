@@ -141,7 +141,7 @@ def score_codes(
         notify(f"scoring {options.codes}: {name}")
         try:
             rows |= score_table(
-                name, metric, reference.of(metric), codes, chance=options.chance, bootstrap=options.bootstrap
+                name, metric, reference.argument_for(metric), codes, chance=options.chance, bootstrap=options.bootstrap
             )
         except InputError as error:
             if is_requested:

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from unweave.data.core import Factor, FactorData, IndexedData, as_float, split_rows
 from unweave.utils.errors import InputError, plural
 
-MAX_ELEMENTS = 2**28  # cap for a sample that is rendered once and kept in memory: one gigabyte of float32
+MAX_STORED_ELEMENTS = 2**28  # cap for a sample that is rendered once and kept in memory: one gigabyte of float32
 
 
 class Factorial(FactorData):
@@ -186,9 +186,9 @@ class Mixing(FactorData):
 
     def materialize(self) -> FactorData:
         """Return a table of the finite sample if it fits into memory."""
-        if self.sources is None or len(self.sources) * prod(self.shape) > MAX_ELEMENTS:
+        if self.sources is None or len(self.sources) * prod(self.shape) > MAX_STORED_ELEMENTS:
             return self
         parts = split_rows(
-            self.sources, MAX_ELEMENTS // 100 // prod(self.shape)
+            self.sources, MAX_STORED_ELEMENTS // 100 // prod(self.shape)
         )  # what it takes to mix may be much more
         return Table(torch.cat([self.render(part) for part in parts]), self.labels(self.sources), self.factors)

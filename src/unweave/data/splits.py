@@ -70,7 +70,7 @@ class Correlated(FactorData):
         return self.data.levels(j)
 
 
-def correlated(
+def correlate(
     data: FactorData, factors: tuple[str, str], *, joint: Tensor | None = None, strength: float | None = None
 ) -> Correlated:
     """Return data with two dependent discrete factors, by a `joint` table or by `strength`.
@@ -93,7 +93,7 @@ def correlated(
     return Correlated(data, factors, torch.as_tensor(joint))
 
 
-def held_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
+def hold_out(data: FactorData, test: int, seed: int = 0) -> tuple[Subset, Subset]:
     """Split finite data at random into a training set and a test set of `test` observations; groups stay together."""
     points = data.all_points(sys.maxsize)
     if points is None:
@@ -136,7 +136,7 @@ def correlated_split(
     Disentanglement by intervention, Appendix B: dSprites with x and scale, train = 200,000; 3DShapes with floor and
     wall, train = 100,000; test = 50,000. Both training sets have the same size.
     """
-    rest, test_set = held_out(data, test, seed)
+    rest, test_set = hold_out(data, test, seed)
     rng = Generator(rest.points.device).manual_seed(seed)
-    dependent = correlated(rest, factors, joint=joint, strength=strength).freeze(train, rng)
+    dependent = correlate(rest, factors, joint=joint, strength=strength).freeze(train, rng)
     return Split(dependent, rest.freeze(train, rng), test_set)

@@ -16,7 +16,7 @@ from unweave.utils.errors import InputError
 
 
 class Plan(NamedTuple):
-    """The points and labels of one training step."""
+    """The points and labels of n observations, for one or many steps."""
 
     views: dict[str, Tensor]
     """Points to render, (n, p) each."""
@@ -123,7 +123,7 @@ def pairs(
         no_partner: What to do with a row for which no partner exists: raise an error, or pair it with itself.
     """
     a = data.sample(n, rng)
-    pair_table = paired(data)
+    pair_table = find_pair_table(data)
     if pair_table is not None:
         other, changed = pair_table.partner(a)
         return Plan({"x": a, "x2": other}, {"k": changed})
@@ -200,7 +200,7 @@ def _redraw(data: FactorData, c: Tensor, free: list[int], redraw: str, rng: Gene
     return new
 
 
-def paired(data: FactorData) -> Paired | None:
+def find_pair_table(data: FactorData) -> Paired | None:
     """Return the table of pairs that the data consist of, if they do."""
     source = _source(data)
     return source if isinstance(source, Paired) else None

@@ -42,35 +42,35 @@ class MetricInputs:
         self.x, self.c, self.factors, self.method = x, c, factors, method
         self._prepared: dict[tuple[int, ...], PreparedFactors] = {}
 
-    def has(self, scorer: Metric) -> bool:
+    def has(self, metric: Metric) -> bool:
         """Return whether the data have what the metric asks for."""
-        have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(scorer))}
+        have = {"inputs": self.x is not None, "nothing": True, "factors": bool(self._columns(metric))}
         have["decoder"] = self.method is not None and self.method.has_decoder()
-        return have.get(scorer.facts.truth, False)
+        return have.get(metric.facts.truth, False)
 
-    def of(self, scorer: Metric) -> Any:
+    def argument_for(self, metric: Metric) -> Any:
         """Return observations, method, None, or the factors of the kinds that the metric is defined for."""
-        if scorer.facts.truth != "factors":
-            return {"inputs": self.x, "decoder": self.method}.get(scorer.facts.truth)
-        columns = self._columns(scorer)
+        if metric.facts.truth != "factors":
+            return {"inputs": self.x, "decoder": self.method}.get(metric.facts.truth)
+        columns = self._columns(metric)
         if columns not in self._prepared:
             values = torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in columns], 1)
             self._prepared[columns] = prepared(values, [True if self.factors[j].size else None for j in columns])
         return self._prepared[columns]
 
-    def _columns(self, scorer: Metric) -> tuple[int, ...]:
-        return tuple(j for j, f in enumerate(self.factors) if f.kind in scorer.facts.kinds and not f.noise)
+    def _columns(self, metric: Metric) -> tuple[int, ...]:
+        return tuple(j for j, f in enumerate(self.factors) if f.kind in metric.facts.kinds and not f.noise)
 
 
-def compute_scores(inputs: MetricInputs, codes: np.ndarray, scorers: dict[str, Metric]) -> Scores:
+def compute_scores(inputs: MetricInputs, codes: np.ndarray, metrics: dict[str, Metric]) -> Scores:
     """Return every metric of codes (n, d); one that returns several numbers gives several columns."""
     scores: Scores = {}
-    for name, scorer in scorers.items():
-        if not inputs.has(scorer):
+    for name, metric in metrics.items():
+        if not inputs.has(metric):
             scores[name] = None
             continue
         try:
-            values = as_numbers(scorer(inputs.of(scorer), codes))
+            values = as_numbers(metric(inputs.argument_for(metric), codes))
         except ValueError as error:  # a metric that fails must not cost the trained model
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
             scores[name] = None
@@ -89,14 +89,14 @@ class _Task(NamedTuple):
     x: np.ndarray | None
     c: Tensor
     factors: Sequence[Factor]
-    scorers: dict[str, Metric]
+    metrics: dict[str, Metric]
     threads: int | None
 
 
 def score_pack(
     pack: Sequence[Run],
     evaluation: EvaluationSet,
-    scorers: dict[str, Metric],
+    metrics: dict[str, Metric],
     notify: Callable[[str], None],
     *,
     jobs: int,
@@ -106,9 +106,9 @@ def score_pack(
 
     With `threads`, each run uses that number of threads in any process, so results do not depend on where it ran.
     """
-    used = {scorer.facts.truth for scorer in scorers.values()}
+    used = {metric.facts.truth for metric in metrics.values()}
     x = evaluation.inputs if "inputs" in used else None
-    task = _Task(x, evaluation.sample.c, evaluation.data.factors, scorers, threads)
+    task = _Task(x, evaluation.sample.c, evaluation.data.factors, metrics, threads)
     waiting, start = list(pack), time.perf_counter()
     while waiting and (len(waiting) == 1 or threads is None or time.perf_counter() - start < PARALLEL_AFTER):
         run = waiting.pop(0)
@@ -176,7 +176,7 @@ def _score_codes(method: Method | None, codes: Any, task: _Task) -> Scores | Exc
     try:
         with threadpool_limits(task.threads):
             torch.set_num_threads(task.threads or before)
-            return compute_scores(MetricInputs(task.x, task.c, task.factors, method), codes, task.scorers)
+            return compute_scores(MetricInputs(task.x, task.c, task.factors, method), codes, task.metrics)
     except Exception as error:
         return error
     finally:

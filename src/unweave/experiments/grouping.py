@@ -11,7 +11,7 @@ from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import Metric
 from unweave.utils.errors import kebab
 
-NOT_SETTINGS = ("name", "source", "seed")
+IGNORED_KEYS = ("name", "source", "seed")
 
 
 class Setting(NamedTuple):
@@ -53,7 +53,7 @@ def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
 
 def varied_parameters(recipes: Sequence[dict[str, Any]]) -> list[str]:
     """Return the parameters that are not the same in all recipes."""
-    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in NOT_SETTINGS)
+    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in IGNORED_KEYS)
     return [k for k in names if len({json.dumps(recipe.get(k)) for recipe in recipes}) > 1]
 
 

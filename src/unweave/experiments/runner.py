@@ -37,8 +37,8 @@ from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import lock
-from unweave.utils.storage import atomic_folder, no_room, read_json, write_atomic
-from unweave.utils.validation import check_finite, out_of_memory
+from unweave.utils.storage import atomic_folder, is_disk_full, read_json, write_atomic
+from unweave.utils.validation import check_finite, is_out_of_memory
 
 M = TypeVar("M", bound=Method)
 Notify = Callable[[str], None]
@@ -202,7 +202,7 @@ def train_with_retries(
             pack[0].method.fit(data)
             return [None]
         except Exception as error:
-            if not out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             message = first_line(error)
         finally:
@@ -248,7 +248,7 @@ def _score_and_write(
                 finished = write_run(run, temporary_folder, evaluation, codes, scores)
             result.finished[run.key] = finished._replace(folder=folder)
         except Exception as error:
-            if no_room(error):  # which would stop the others as well
+            if is_disk_full(error):  # which would stop the others as well
                 raise
             errors[run.key] = error
     result.errors.update(errors)

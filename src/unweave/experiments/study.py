@@ -25,8 +25,8 @@ from unweave.methods.persistence import read_config
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
-from unweave.utils.storage import no_room
-from unweave.utils.validation import device_lost
+from unweave.utils.storage import is_disk_full
+from unweave.utils.validation import is_device_lost
 
 MAX_PACK_SIZE = 128  # models that are trained together, if the device has room for them
 POLL_INTERVAL = 1.0  # seconds between checks of runs that another process executes
@@ -186,14 +186,14 @@ def execute_missing(pack: Sequence[Run], out: Path, progress: StudyProgress, set
 
 def _errors_of_pack(error: Exception, todo: Sequence[Run], out: Path) -> Errors:
     """Return the error once for each unfinished run, or raise it if other packs would fail by it as well."""
-    if no_room(error):
+    if is_disk_full(error):
         raise InputError(
             f"cannot write to {out}: {error}: free disk space and repeat the command; finished runs are not repeated"
         ) from error
     errors: Errors = {run.key: error for run in todo if not is_finished(out / run.key)}
     if not errors:  # it was not a run that failed
         raise error
-    if device_lost(error):
+    if is_device_lost(error):
         if "unavailable" not in str(error):  # otherwise the device failed before any run used it
             record_failures(errors, todo, out)
         raise InputError(f"The GPU stopped responding ({first_line(error)}). Repeat the command to resume") from error

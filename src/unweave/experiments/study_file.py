@@ -14,7 +14,7 @@ from unweave.experiments.run import Run
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, write_atomic
 
-NOTE = ".study.json"  # in the folder of the runs
+NOTE_FILE = ".study.json"  # in the folder of the runs
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def write_note(study: Study, out: Path) -> None:
     """Write question, file name, metrics and keys of a study beside its runs, for the report."""
     note: dict[str, Any] = {"question": study.question, "file": study.path.name, "metrics": list(study.metrics)}
     note |= {"evaluated": study.evaluated, "keys": sorted({run.key for run in study.runs})}
-    write_atomic(out / NOTE, json.dumps(note, indent=2) + "\n")
+    write_atomic(out / NOTE_FILE, json.dumps(note, indent=2) + "\n")
 
 
 def read_note(out: Path) -> dict[str, Any]:
     """Return the note of the study in a folder; empty if there is none."""
-    return read_json(out / NOTE) if (out / NOTE).is_file() else {}
+    return read_json(out / NOTE_FILE) if (out / NOTE_FILE).is_file() else {}

@@ -34,7 +34,7 @@ FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
 RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
-MAX_ELEMENTS = 2**26  # numbers that are encoded at a time
+MAX_ENCODED_ELEMENTS = 2**26  # numbers that are encoded at a time
 MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 
@@ -243,7 +243,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
         x, name = validate_new_observations(self, X), type(self).__name__
         with torch.no_grad():  # in parts, to convert few bytes to floats at a time
-            parts = split_rows(torch.from_numpy(x), MAX_ELEMENTS // max(1, prod(self.shape_)))
+            parts = split_rows(torch.from_numpy(x), MAX_ENCODED_ELEMENTS // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])
         if tuple(z.shape) != (len(x), self.latent_dim_):
             raise InputError(

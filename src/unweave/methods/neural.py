@@ -40,7 +40,7 @@ FORMER_NAMES = {
     "merit": "restart_score",
     "applied": "apply_network",
 }  # current names of methods by their former names
-MAX_ELEMENTS = 2**21  # numbers that go through a network at a time, after training
+MAX_NETWORK_ELEMENTS = 2**21  # numbers that go through a network at a time, after training
 
 
 class Neural(Method):
@@ -194,7 +194,7 @@ class Neural(Method):
 
         Many rows are computed on the method's device; the result is on the CPU.
         """
-        parts = split_rows(x, MAX_ELEMENTS // max(1, prod(self.shape_)))
+        parts = split_rows(x, MAX_NETWORK_ELEMENTS // max(1, prod(self.shape_)))
         if len(parts) > 1 and torch.cuda.is_available():
             try:
                 net = copy.deepcopy(self.net_).to(device := self.resolve_device(), x.dtype)

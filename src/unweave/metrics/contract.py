@@ -99,54 +99,54 @@ def metric(
 class Variant:
     """A metric with the settings of one variant, e.g. `dci[gbt]`."""
 
-    def __init__(self, scorer: Metric, name: str) -> None:
-        self.scorer, self.settings, self.facts = scorer, scorer.facts.variants[name], scorer.facts
+    def __init__(self, metric: Metric, name: str) -> None:
+        self.metric, self.settings, self.facts = metric, metric.facts.variants[name], metric.facts
         if name in self.facts.ordered:
             self.facts = self.facts._replace(kinds=ORDERED)
-        self.__name__ = kebab(scorer.__name__) + (f"[{name}]" if name else "")
-        self.__doc__ = scorer.__doc__
+        self.__name__ = kebab(metric.__name__) + (f"[{name}]" if name else "")
+        self.__doc__ = metric.__doc__
 
     def __call__(self, truth: Any, codes: Any) -> Any:
         """Return the score with these settings."""
-        return cast(Any, self.scorer)(truth, codes, **self.settings)
+        return cast(Any, self.metric)(truth, codes, **self.settings)
 
 
-def variants(scorer: Metric, name: str | None = None, *, every: bool = False) -> dict[str, Metric]:
+def variants(metric: Metric, name: str | None = None, *, every: bool = False) -> dict[str, Metric]:
     """Return variants by their names in tables: the one that is named, the default ones, or all but the slow ones."""
-    facts = scorer.facts
+    facts = metric.facts
     if name is not None and name not in facts.variants:
-        raise unknown(f"variant of {kebab(scorer.__name__)}", name, [v for v in facts.variants if v])
+        raise unknown(f"variant of {kebab(metric.__name__)}", name, [v for v in facts.variants if v])
     chosen = [name] if name is not None else facts.variants if every else facts.default
-    made = [Variant(scorer, v) for v in chosen if name is not None or v not in facts.slow]
+    made = [Variant(metric, v) for v in chosen if name is not None or v not in facts.slow]
     return {variant.__name__: variant for variant in made}
 
 
 class Scorer:
     """A metric as a scikit-learn scorer: `scorer(estimator, X, factors)`, larger is better."""
 
-    def __init__(self, scorer: Metric, part: str = "") -> None:
-        if scorer.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
-            raise InputError(f"{scorer.__name__} does not score one estimator's codes: it takes {scorer.facts.truth}")
-        self.scorer, self.part = scorer, part
+    def __init__(self, metric: Metric, part: str = "") -> None:
+        if metric.facts.truth not in ("factors", "inputs", "decoder", "nothing"):
+            raise InputError(f"{metric.__name__} does not score one estimator's codes: it takes {metric.facts.truth}")
+        self.metric, self.part = metric, part
         try:
-            kind = get_type_hints(getattr(scorer, "scorer", scorer)).get("return")
+            kind = get_type_hints(getattr(metric, "metric", metric)).get("return")
         except Exception:  # type hints of a user's metric that cannot be resolved
             kind = None
         parts = getattr(kind, "_fields", ("",))
         if (hasattr(kind, "_fields") or kind is float) and part not in parts:
-            example = f"{scorer.__name__}.{parts[0]}" if parts[0] else scorer.__name__
-            raise unknown(f"part of {scorer.__name__}", part, parts, hint=f"; pass {example!r}")
+            example = f"{metric.__name__}.{parts[0]}" if parts[0] else metric.__name__
+            raise unknown(f"part of {metric.__name__}", part, parts, hint=f"; pass {example!r}")
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Return the score of `estimator.transform(X)`; y holds the true factors, if the metric needs them."""
-        needs = self.scorer.facts.truth
+        needs = self.metric.facts.truth
         if needs == "factors" and y is None:
-            raise InputError(f"{self.scorer.__name__} needs the true factors: pass them as y")
+            raise InputError(f"{self.metric.__name__} needs the true factors: pass them as y")
         truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
-        values = as_numbers(self.scorer(truth, estimator.transform(X)))
+        values = as_numbers(self.metric(truth, estimator.transform(X)))
         if self.part not in values:
-            raise unknown(f"part of {self.scorer.__name__}", self.part, values)
-        return values[self.part] if self.scorer.facts.best > 0 else -values[self.part]
+            raise unknown(f"part of {self.metric.__name__}", self.part, values)
+        return values[self.part] if self.metric.facts.best > 0 else -values[self.part]
 
 
 def column_name(name: str, part: str) -> str:

@@ -43,9 +43,9 @@ def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int 
     truth = prepared(factors)
     rows: dict[str, dict[str, float]] = {}
     validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
-    for name, scorer in _scorers().items():
+    for name, metric in _default_metrics().items():
         with _warn_on_error(name):
-            rows |= score_table(name, scorer, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
+            rows |= score_table(name, metric, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
     return pd.DataFrame(rows).T
 
 
@@ -70,25 +70,25 @@ def score_many(
         >>> score_many(factors, {"a": factors, "b": factors}, metrics={"mig": mig}).shape
         (2, 1)
     """
-    truth, scorers, every = prepared(factors), dict(metrics or _scorers()), list(codes.values())
+    truth, chosen, every = prepared(factors), dict(metrics or _default_metrics()), list(codes.values())
     processes = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
     share = -(-len(every) // max(1, processes)) or 1
     # One task per process, so that each computes only once what depends only on the factors.
     parts = [every[start : start + share] for start in range(0, len(every), share)]
-    rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(scorers, truth, part) for part in parts)
+    rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(chosen, truth, part) for part in parts)
     return pd.DataFrame([row for part in rows for row in part], index=list(codes))
 
 
-def _rows(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence[Any]) -> list[dict[str, float]]:
-    return [_row(scorers, truth, z) for z in codes]
+def _rows(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence[Any]) -> list[dict[str, float]]:
+    return [_row(metrics, truth, z) for z in codes]
 
 
-def _row(scorers: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> dict[str, float]:
+def _row(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> dict[str, float]:
     row: dict[str, float] = {}
     validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
-    for name, scorer in scorers.items():
+    for name, metric in metrics.items():
         with _warn_on_error(name):
-            row |= {column_name(name, part): v for part, v in as_numbers(scorer(truth, codes)).items()}
+            row |= {column_name(name, part): v for part, v in as_numbers(metric(truth, codes)).items()}
     return row
 
 
@@ -101,8 +101,8 @@ def _warn_on_error(name: str) -> Iterator[None]:
         warnings.warn(f"{name} was not computed: {error}", stacklevel=4)
 
 
-def _scorers() -> dict[str, Metric]:
+def _default_metrics() -> dict[str, Metric]:
     """Return every metric that compares codes with factors, in all variants but the slow ones."""
     exports = [getattr(_metrics, name) for name in _metrics.__all__]
     usable = [thing for thing in exports if hasattr(thing, "facts") and thing.facts.truth == "factors"]
-    return {name: variant for scorer in usable for name, variant in variants(scorer, every=True).items()}
+    return {name: variant for metric in usable for name, variant in variants(metric, every=True).items()}

@@ -13,35 +13,35 @@ from unweave.utils.errors import InputError
 
 
 def score_table(
-    name: str, scorer: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
+    name: str, metric: Metric, truth: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return the parts of a score by name: value, best, and on request the chance level and a bootstrap interval."""
-    score = scorer(truth, codes)
+    score = metric(truth, codes)
     values, counts = (
         as_numbers(score),
         [part for part in as_numbers(score) if isinstance(getattr(score, part, None), int)],
     )
-    has_chance = chance and scorer.facts.truth != "decoder"  # a decoder has no rows to shuffle the codes against
-    base = chance_level(scorer, truth, codes, seed=seed) if has_chance else dict.fromkeys(values, np.nan)
-    bounds = interval(scorer, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
+    has_chance = chance and metric.facts.truth != "decoder"  # a decoder has no rows to shuffle the codes against
+    base = chance_level(metric, truth, codes, seed=seed) if has_chance else dict.fromkeys(values, np.nan)
+    bounds = interval(metric, truth, codes, repeats=bootstrap, seed=seed) if bootstrap else {}
     rows: dict[str, dict[str, float]] = {}
     for part, value in values.items():
-        row = {"value": value, "best": np.nan if part in counts else scorer.facts.best}
+        row = {"value": value, "best": np.nan if part in counts else metric.facts.best}
         row |= {"chance": base[part]} if chance else {}
         row |= dict(zip(("low", "high"), bounds[part], strict=True)) if bootstrap else {}
         rows[column_name(name, part)] = row
     return rows
 
 
-def chance_level(scorer: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
+def chance_level(metric: Metric, truth: Any, codes: Any, *, repeats: int = 3, seed: int = 0) -> dict[str, float]:
     """Return the score of the same codes, shuffled against the truth: the mean over `repeats` shuffles."""
     rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
-    rounds = [as_numbers(scorer(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
+    rounds = [as_numbers(metric(truth, z[rng.permutation(len(z))])) for _ in range(repeats)]
     return {name: float(np.mean([r[name] for r in rounds])) for name in rounds[0]}
 
 
 def interval(
-    scorer: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
+    metric: Metric, truth: Any, codes: Any, *, repeats: int = 20, level: float = 0.95, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
     """Return a bootstrap interval: quantiles of the score over random halves of the rows, centered at its value.
 
@@ -51,9 +51,9 @@ def interval(
     if repeats < 2:
         raise InputError(f"bootstrap={repeats}: an interval needs at least two resamples, better twenty")
     rng, z = np.random.default_rng(seed), as_matrix(codes, "codes")
-    value = as_numbers(scorer(truth, codes))
+    value = as_numbers(metric(truth, codes))
     picks = [rng.permutation(len(z))[: len(z) // 2] for _ in range(repeats)]
-    rounds = [as_numbers(scorer(rows_of(truth, rows), z[rows])) for rows in picks]
+    rounds = [as_numbers(metric(rows_of(truth, rows), z[rows])) for rows in picks]
     tail, bounds = (1 - level) / 2, {}
     for name in value:
         values = np.array([r[name] for r in rounds])

@@ -12,7 +12,7 @@ from unweave.report.figures.style import save_figure
 from unweave.utils.locks import lock
 from unweave.utils.storage import read_json, write_json
 
-RECORD = "figures.json"
+RECORD_FILE = "figures.json"
 
 
 class Folders(NamedTuple):
@@ -50,9 +50,9 @@ class Folders(NamedTuple):
     def save(self, figure: Figure, name: str) -> None:
         """Save a figure, and record beside the results that it was drawn: a wheel has results, but no figures."""
         save_figure(figure, self.figures / name)
-        with lock(self.results / RECORD):
+        with lock(self.results / RECORD_FILE):
             names = {*self._recorded(), name}
-            write_json(self.results / RECORD, {"figures": sorted(names)})
+            write_json(self.results / RECORD_FILE, {"figures": sorted(names)})
 
     def drawn(self, *patterns: str) -> tuple[Path, ...]:
         """Return the paths of the recorded figures whose names match a pattern, e.g. "figure-5-*.png"."""
@@ -61,5 +61,5 @@ class Folders(NamedTuple):
         )
 
     def _recorded(self) -> list[str]:
-        path = self.results / RECORD
+        path = self.results / RECORD_FILE
         return list(read_json(path)["figures"]) if path.is_file() else []

@@ -52,6 +52,6 @@ def chance_levels(run: FinishedRun, columns: Sequence[str]) -> dict[str, float]:
         metric = catalog.find_metrics([name])[name]
         variant = name.partition("[")[2].rstrip("]")
         if inputs.has(metric) and variant not in metric.facts.slow:
-            scores = chance_level(metric, inputs.of(metric), run.codes)
+            scores = chance_level(metric, inputs.argument_for(metric), run.codes)
             levels |= {column_name(name, part): value for part, value in scores.items() if not are_counts([value])}
     return levels

@@ -25,7 +25,7 @@ from unweave.data.core import FactorData
 from unweave.training.pack import LaneGroup, StepRunner, Trainable
 from unweave.training.step import compiled_step, inspect_loss, make_step, prepared_key
 from unweave.utils.errors import InputError, first_line
-from unweave.utils.validation import device_lost, out_of_memory
+from unweave.utils.validation import is_device_lost, is_out_of_memory
 
 Candidate = tuple[str, bool]
 """A strategy, and whether it is compiled."""
@@ -152,9 +152,9 @@ def _time_candidates(candidates: Sequence[Candidate], make: MakeRunner) -> dict[
         try:
             seconds[candidate] = _seconds_per_step(make(candidate))
         except Exception as error:
-            if device_lost(error):
+            if is_device_lost(error):
                 raise
-            memory_error = first_line(error) if out_of_memory(error) else memory_error
+            memory_error = first_line(error) if is_out_of_memory(error) else memory_error
             text = f"strategy {candidate[0]!r} was left out: {first_line(error)}"
             warnings.warn(text, RuntimeWarning, stacklevel=5)
     if memory_error and not seconds:  # callers may try again with fewer models

@@ -124,7 +124,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def no_room(error: BaseException | None) -> bool:
+def is_disk_full(error: BaseException | None) -> bool:
     """Return whether an error or its cause is the disk: full, over its quota, or not writable."""
     codes = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
     while error is not None:

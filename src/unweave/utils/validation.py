@@ -127,7 +127,7 @@ def resolve_device(device: str) -> str:
     return device
 
 
-def out_of_memory(error: BaseException | None) -> bool:
+def is_out_of_memory(error: BaseException | None) -> bool:
     """Return whether an error or its cause is a device without free memory; libraries word it differently."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error) or "ALLOC_FAILED" in str(error):
@@ -136,7 +136,7 @@ def out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def device_lost(error: BaseException) -> bool:
+def is_device_lost(error: BaseException) -> bool:
     """Return whether this process lost its GPU: after some errors it computes nothing until the process restarts."""
     possible = isinstance(error, RuntimeError) and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     if not isinstance(error, torch.AcceleratorError) and not possible:

@@ -14,7 +14,7 @@ from unweave import InputError
 from unweave.data.arrays import as_data, as_pairs
 from unweave.data.containers import Table
 from unweave.data.core import Factor
-from unweave.data.splits import held_out
+from unweave.data.splits import hold_out
 from unweave.data.supervision import pairs
 from unweave.datasets.colored import Painted
 from unweave.methods import AdaGVAE, SwapContrast
@@ -275,7 +275,7 @@ def test_a_class_with_a_nuisance_value_of_its_own_is_refused(labeled_table):
 def test_pairs_are_kept_together_in_a_split(labeled_table):
     x, table = labeled_table
     data = as_pairs(x[:450], x[450:], table["light"].to_numpy()[:450])
-    train, test = held_out(data, 100)
+    train, test = hold_out(data, 100)
     rows = {int(p) % 450 for p in train.points[:, 0]}
     assert len(train) == 2 * len(rows) and not rows & {int(p) % 450 for p in test.points[:, 0]}
     assert "dis" in SwapContrast(**SMALL).fit(train).terms_

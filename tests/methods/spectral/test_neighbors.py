@@ -32,7 +32,7 @@ def test_a_point_that_coincides_with_others_is_still_its_own_first_neighbor():
 def test_the_search_for_many_points_gives_the_same_neighbors(monkeypatch):
     x = np.random.default_rng(0).normal(size=(500, 3))
     before = find_neighbors(x, 5)
-    monkeypatch.setattr("unweave.methods.spectral.neighbors.LARGE", 100)
+    monkeypatch.setattr("unweave.methods.spectral.neighbors.MIN_POINTS_FOR_APPROXIMATE", 100)
     shared = [len(set(a) & set(b)) for a, b in zip(find_neighbors(x, 5), before, strict=True)]
     assert np.mean(shared) > 5.9, "a little slack is allowed in the search among many"
     monkeypatch.setattr("unweave.methods.spectral.neighbors.SLACK", 0.0)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, split_rows
-from unweave.data.supervision import Plan, label_column, labeled, paired, pairs
+from unweave.data.supervision import Plan, find_pair_table, label_column, labeled, pairs
 from unweave.methods.invariance.base import LatentClassifierMixin, nuisance_columns
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
@@ -104,7 +104,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
         super().prepare(data)
         p_dim, n_dim = self.split_sizes()
         self.latent_dim_ = p_dim + n_dim
-        own_pairs = paired(data)
+        own_pairs = find_pair_table(data)
         if own_pairs is not None and (self.nuisances or self.changed):
             raise InputError(
                 "these data are pairs that already define how they differ: leave out `nuisances` and `changed`"

@@ -19,7 +19,7 @@ N_SIZES = 8  # neighborhood sizes on the grid
 FIRST_SIZE = 3  # place on the grid of the size that is tried first
 MAX_DIMENSION = 8
 DIMENSION_NEIGHBORS = 20  # of the estimators of the dimension
-TIE = 0.01  # isometry below the best by this much counts as equal, and fewer dimensions win
+TIE_TOLERANCE = 0.01  # isometry below the best by this much counts as equal, and fewer dimensions win
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class EmbeddingSearch:
         candidates = sorted({min(max(1, int(d)), largest) for d in estimates})
         trials = [self.embed(self.cloud, d, self.first_size(d)) for d in candidates]
         highest = max(trial.choice.score for trial in trials)
-        best = max(trials, key=lambda trial: (trial.choice.score > highest - TIE, -trial.d))
+        best = max(trials, key=lambda trial: (trial.choice.score > highest - TIE_TOLERANCE, -trial.d))
         votes = {"likelihood": round(likelihood, 2), "gap": gap}
         votes |= {f"isometry in {trial.d} dimensions": round(trial.choice.score, 3) for trial in trials}
         return best._replace(votes=votes)

@@ -36,7 +36,7 @@ N_LANDMARKS = 3_000  # where "auto" uses landmarks
 MAX_DIRECT_DIMENSION = 3  # up to which eigenvectors are computed by factorization; see `smallest_eigenvectors`
 BLUR_WIDTH = 1 / 32  # of an image's width: the blur that "auto" tries
 MIN_BLUR_SIZE = 8  # pixels, below which "auto" does not blur
-MARGIN = 0.02  # gain in isometry that justifies a blur, or eigenvectors other than the first
+MIN_ISOMETRY_GAIN = 0.02  # gain in isometry that justifies a blur, or eigenvectors other than the first
 
 
 # Maps for new points are fitted on first use. They follow from the learned attributes, so they are not saved.
@@ -106,7 +106,7 @@ class SpectralICA(Method):
             projection, cloud = self._prepare(data, indices, sigma)
             search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
             trial = search.choose_dimension(self.latent_dim)
-            if best is None or trial.choice.score > best[1].choice.score + MARGIN:
+            if best is None or trial.choice.score > best[1].choice.score + MIN_ISOMETRY_GAIN:
                 best = search, trial, projection, sigma
         assert best is not None
         search, trial, (self.mean_, self.components_), self.smooth_ = best
@@ -142,7 +142,7 @@ class SpectralICA(Method):
         )
         y = self.to_embedding(vectors, trivial)
         y = y / np.maximum(y.std(0), 1e-300)
-        choice = select_columns(y[cloud.scored], d, cloud.pairs, margin=MARGIN if self.linear else np.inf)
+        choice = select_columns(y[cloud.scored], d, cloud.pairs, margin=MIN_ISOMETRY_GAIN if self.linear else np.inf)
         return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
 
     # Data -------------------------------------------------------------------------------------------------------

@@ -12,20 +12,20 @@ from torch import Tensor
 from unweave.data.core import split_rows
 
 MAX_DISTANCES = 2**28  # distances held on a GPU at a time, 2 GiB
-LARGE = 20_000  # points from which on the approximate search in the order of the tree's leaves is faster
+MIN_POINTS_FOR_APPROXIMATE = 20_000  # for which an approximate search in the order of the tree's leaves is faster
 SLACK = 0.1  # relative error of a neighbor's distance in the approximate search; nearly all neighbors are exact
 
 
 def build_tree(points: np.ndarray) -> cKDTree:
     """Return a search tree over points (n, D), unbalanced because that is faster to build."""
-    return cKDTree(points, balanced_tree=False, compact_nodes=len(points) > LARGE)
+    return cKDTree(points, balanced_tree=False, compact_nodes=len(points) > MIN_POINTS_FOR_APPROXIMATE)
 
 
 def find_neighbors(points: np.ndarray, k: int, device: str = "cpu") -> np.ndarray:
     """Return each point's index and those of its k nearest others, by distance, (n, D) -> (n, k + 1)."""
     if device != "cpu":
         return _move_self_first(_find_by_all_distances(torch.from_numpy(points).to(device), k + 1).cpu().numpy())
-    large = len(points) > LARGE
+    large = len(points) > MIN_POINTS_FOR_APPROXIMATE
     order = np.asarray(build_tree(points).indices) if large else np.arange(len(points))
     ordered = points[order]  # neighbors in space are now neighbors in memory
     near = build_tree(ordered).query(ordered, k + 1, eps=SLACK if large else 0.0, workers=-1)[1]

@@ -15,7 +15,7 @@ from unweave.utils.errors import InputError, constant_data_error
 
 MAX_SOLVED_POINTS = 5_000  # points that are embedded without landmarks, and preprocessed in one piece
 PCA_SUBSET = 1_500  # observations that the principal directions are computed from
-MAX_ELEMENTS = 2**25  # numbers held as floats at a time
+MAX_FLOAT_ELEMENTS = 2**25  # numbers held as floats at a time
 MAX_EXACT_SIZE = 512  # rows or columns up to which the principal directions are computed exactly
 EXTRA_DIRECTIONS = 10  # of a randomized PCA, besides those asked for
 POWER_ITERATIONS = 1  # of a randomized PCA
@@ -52,7 +52,7 @@ def project_data(
         rng: Chooses the subset that the projection is fitted to.
     """
     n, features = len(indices), prod(data.shape)
-    small = n <= MAX_SOLVED_POINTS and n * features <= MAX_ELEMENTS
+    small = n <= MAX_SOLVED_POINTS and n * features <= MAX_FLOAT_ELEMENTS
     if small:  # all observations fit into memory as floats
         x = data.render(indices).flatten(1)
         kept = unique_rows(x)
@@ -83,7 +83,7 @@ def _choose_subset(n: int, rng: np.random.Generator) -> Tensor:
 
 def _project_in_batches(projection: Projection, data: FactorData, indices: Tensor) -> Tensor:
     """Render and project a batch of observations at a time, (n, components)."""
-    batches = split_rows(indices, MAX_ELEMENTS // prod(data.shape))
+    batches = split_rows(indices, MAX_FLOAT_ELEMENTS // prod(data.shape))
     return check_finite_points(torch.cat([projection(data.render(batch)) for batch in batches]))
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
-from unweave.data.supervision import Plan, paired, pairs
+from unweave.data.supervision import Plan, find_pair_table, pairs
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
 from unweave.nn.functional import Normal, kl, mean_kl, weighted_sum
@@ -47,7 +47,7 @@ class AdaptiveMixin(Base):
 
     def plan(self, data: FactorData, n: int, rng: Generator) -> Plan:
         count = len(data.factors)
-        if count == 0 and not paired(data):
+        if count == 0 and not find_pair_table(data):
             text = f"{self.name} learns from pairs that share factors, and these data have none"
             raise InputError(f"{text}: pass y, or name columns by --data.factors")
         # A single label says what belongs together: a pair shares it.
