@@ -20,12 +20,18 @@ from torch import Generator, Tensor, nn
 from unweave.data.arrays import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
-from unweave.methods.observations import validate_new_observations, validate_observations
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import as_array, as_classes, check_fields, check_finite
+from unweave.utils.validation import (
+    as_array,
+    as_classes,
+    check_fields,
+    check_finite,
+    validate_new_observations,
+    validate_observations,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,7 +247,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = X.load()
         if isinstance(X, FactorData):
             X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        x, name = validate_new_observations(self, X), type(self).__name__
+        x, name = validate_new_observations(self, X, self.shape_), type(self).__name__
         with torch.no_grad():  # in parts, to convert few bytes to floats at a time
             parts = split_rows(torch.from_numpy(x), MAX_ENCODED_ELEMENTS // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from unweave.utils.errors import InputError, first_line, plural
@@ -114,6 +116,31 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     array = array.astype(np.float32) if array.dtype == np.float16 else array
     return np.require(array, requirements=["C", "W"])
+
+
+def validate_observations(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
+    """Convert to an array of finite floats, or of bytes for images; `reset` stores the names of features."""
+    if isinstance(X, Tensor):
+        X = as_array(X, "Input X")
+    x = validate_data(
+        estimator, X, reset=reset, dtype="numeric", allow_nd=True, ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1, accept_sparse=False,
+    )  # fmt: skip
+    if x.dtype == np.uint8 and x.ndim > 2:
+        return np.ascontiguousarray(x)  # a quarter of the memory of floats
+    x = as_array(x, "Input X")
+    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    check_finite(x, getattr(estimator, "feature_names_in_", None))
+    return x
+
+
+def validate_new_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Convert like `validate_observations`; raise an error for another shape than the estimator learned from."""
+    x = validate_observations(estimator, X, reset=False)
+    if x.shape[1:] != shape:
+        text = f"{type(estimator).__name__} learned from observations of shape {shape}"
+        raise InputError(f"{text}: expected these, got {x.shape[1:]}")
+    return x
 
 
 def resolve_device(device: str) -> str:
