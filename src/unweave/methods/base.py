@@ -24,14 +24,7 @@ from unweave.methods.persistence import load_method, renamed_settings, write_met
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import (
-    as_array,
-    as_classes,
-    check_fields,
-    check_finite,
-    validate_new_observations,
-    validate_observations,
-)
+from unweave.utils.validation import as_array, as_classes, check_fields, check_finite, validate_observations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +209,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        return as_data(validate_observations(self, X, reset=True), self.as_labels(y) if self.needs_y() else None)
+        return as_data(validate_observations(self, X), self.as_labels(y) if self.needs_y() else None)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -247,7 +240,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = X.load()
         if isinstance(X, FactorData):
             X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        x, name = validate_new_observations(self, X, self.shape_), type(self).__name__
+        x, name = validate_observations(self, X, self.shape_), type(self).__name__
         with torch.no_grad():  # in parts, to convert few bytes to floats at a time
             parts = split_rows(torch.from_numpy(x), MAX_ENCODED_ELEMENTS // max(1, prod(self.shape_)))
             z = torch.cat([self.encode(as_float(part)) for part in parts])

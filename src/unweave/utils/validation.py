@@ -118,26 +118,25 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
-def validate_observations(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
-    """Convert to an array of finite floats, or of bytes for images; `reset` stores the names of features."""
+def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Convert to an array of finite floats, or of bytes for images.
+
+    Without the `shape` of the observations that the estimator learned from, it is fitted: names of features are stored.
+    """
+    is_fitting = shape is None
     if isinstance(X, Tensor):
         X = as_array(X, "Input X")
     x = validate_data(
-        estimator, X, reset=reset, dtype="numeric", allow_nd=True, ensure_all_finite=False,
-        ensure_min_samples=2 if reset else 1, accept_sparse=False,
+        estimator, X, reset=is_fitting, dtype="numeric", allow_nd=True, ensure_all_finite=False,
+        ensure_min_samples=2 if is_fitting else 1, accept_sparse=False,
     )  # fmt: skip
     if x.dtype == np.uint8 and x.ndim > 2:
-        return np.ascontiguousarray(x)  # a quarter of the memory of floats
-    x = as_array(x, "Input X")
-    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-    check_finite(x, getattr(estimator, "feature_names_in_", None))
-    return x
-
-
-def validate_new_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Convert like `validate_observations`; raise an error for another shape than the estimator learned from."""
-    x = validate_observations(estimator, X, reset=False)
-    if x.shape[1:] != shape:
+        x = np.ascontiguousarray(x)  # a quarter of the memory of floats
+    else:
+        x = as_array(x, "Input X")
+        x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+        check_finite(x, getattr(estimator, "feature_names_in_", None))
+    if shape is not None and x.shape[1:] != shape:
         text = f"{type(estimator).__name__} learned from observations of shape {shape}"
         raise InputError(f"{text}: expected these, got {x.shape[1:]}")
     return x

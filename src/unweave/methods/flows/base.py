@@ -23,7 +23,7 @@ from unweave.methods.neural import Lane, Neural
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
-from unweave.utils.validation import validate_new_observations
+from unweave.utils.validation import validate_observations
 
 VECTOR_LR, IMAGE_LR = 1e-2, 3e-4  # learning rates of the paper
 
@@ -237,7 +237,7 @@ class NormalizingFlow(Neural):
     def to_tensor(self, X: Any) -> Tensor:
         """Return validated observations, (n, *shape)."""
         check_is_fitted(self)
-        return as_float(torch.from_numpy(validate_new_observations(self, X, self.shape_))).float()
+        return as_float(torch.from_numpy(validate_observations(self, X, self.shape_))).float()
 
     def constant(self) -> float:
         """Return the part of -log p(x) that the loss leaves out, in nats: it is that of standardized observations."""
