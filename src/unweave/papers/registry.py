@@ -63,7 +63,7 @@ DRAWING = "drawing of the idea"
 def _gin() -> Iterator[Item]:
     script: dict[str, Any] = {"script": "gin.artificial", "small": {"datasets": 2, "seeds": 2, "steps": 400}}
     both = ({"only": ("5 clusters, 100,000 points", "5 clusters, steep mixing")},)
-    digits: dict[str, Any] = {"script": "gin.digits", "data": DIGITS, "small": {"steps": 60, "seeds": 1}}
+    digits: dict[str, Any] = {"script": "gin.digits", "data": DIGITS, "small": {"steps": 20, "seeds": 1}}
     yield Item("figure-1", DRAWING)
     yield Item("figure-2", "two informative variables of ten", runs=both, **script)
     yield Item("figure-3", "spectrum of digits, and PCA's", **digits)
@@ -85,7 +85,7 @@ def _self_supervised() -> Iterator[Item]:
     script = "self_supervised_gin.artificial"
     yield Item("figure-1", "sources from augmentations along two, or one", script, small={"trials": 2, "steps": 200})
     digits: dict[str, Any] = {"script": "self_supervised_gin.digits", "data": DIGITS}
-    digits |= {"small": {"steps": 60, "rates": (3e-4,), "seeds": 1}}
+    digits |= {"small": {"steps": 20, "rates": (3e-4,), "seeds": 1}}
     yield Item("figure-2", "some variables of digits", **digits)
     yield Item("table-1", "ranges of augmentations: data/augment.py")
     yield Item("figure-3", "augmented digits: data/augment.py")

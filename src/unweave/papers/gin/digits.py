@@ -41,6 +41,7 @@ from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings
 from unweave.report.figures.flows import draw_samples, draw_variable
 from unweave.report.figures.traversal import draw_grid
+from unweave.utils.errors import plural
 
 STEPS = 95_000
 DECAY_AFTER = 45 / 95
@@ -132,6 +133,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     place.create()
     seeds = range(options.seeds)
     places = [place.results / f"seed-{seed}" for seed in seeds]
+    output.progress(f"GIN on {options.data} ({plural(options.seeds, 'seed')})")
     train_together([make_method(options, seed) for seed in seeds], places, digits.train, output.training)
     for seed in seeds:
         if DIVERGED in update_numbers(places[seed]):

@@ -50,6 +50,7 @@ from unweave.papers.verdicts import Claim, Findings
 from unweave.report.figures.flows import class_centers, draw_variable
 from unweave.report.figures.style import make_panels
 from unweave.training.loop import initialize_network
+from unweave.utils.errors import plural
 from unweave.utils.storage import read_json
 
 STEPS = 60_000
@@ -105,6 +106,7 @@ def make_method(options: Options, seed: int, rate: float = 3e-4) -> SelfSupervis
 def train(options: Options, lanes: list[tuple[float, int]], digits: DigitData, output: Output) -> None:
     """Train models with these rates and seeds together; score those that did not diverge."""
     places = [rate_folder(options, rate) / f"seed-{seed}" for rate, seed in lanes]
+    output.progress(f"Self-supervised GIN on {options.data} ({plural(len(lanes), 'model')})")
     train_together([make_method(options, seed, rate) for rate, seed in lanes], places, digits.train, output.training)
     for place in places:
         numbers = read_json(place / NUMBERS)
