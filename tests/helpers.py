@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from unweave import catalog
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.data.core import FactorData
 from unweave.datasets import FlatSheet, SwissRoll
 from unweave.methods.neural import Lane, Neural

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from unweave import catalog, datasets, methods, metrics
     from unweave.catalog import load, scorer
     from unweave.cli.progress import progress_bar
-    from unweave.data.arrays import as_data, as_pairs
     from unweave.data.containers import Grid, Mixing, Table
+    from unweave.data.conversion import as_data, as_pairs
     from unweave.data.core import Factor, FactorData
     from unweave.data.dataset import Dataset
     from unweave.data.own_data import OwnData
@@ -49,8 +49,8 @@ _HOME = {  # public name -> the module that defines it
     "OwnData": "data.own_data",
     "Run": "experiments.run",
     "Table": "data.containers",
-    "as_data": "data.arrays",
-    "as_pairs": "data.arrays",
+    "as_data": "data.conversion",
+    "as_pairs": "data.conversion",
     "execute": "experiments.study",
     "explain": "metrics.explain",
     "load": "catalog",

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.methods.vae.helpers import IMAGES, D, build_case
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import IRMAE, Autoencoder, BetaVAE, HessianAutoencoder
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import functional_call
 
 from unweave import InputError
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import InterventionAutoencoder
 from unweave.methods.intervention import MAX_GRADIENT_NORM, RIDGE_STRENGTH, predict_by_ridge, set_feature
 from unweave.training.loop import train

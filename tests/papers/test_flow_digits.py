@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import SelfSupervisedGIN
 from unweave.papers import flow_digits
 from unweave.papers.gin import digits as gin

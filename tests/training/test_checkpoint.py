@@ -7,7 +7,7 @@ import torch
 from safetensors import safe_open
 
 from tests.helpers import DATA, StopTraining, X, flat_weights, small_method, stop_at, train_all, validate
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import FactorVAE
 from unweave.training.checkpoint import Checkpoint, read_seconds
 from unweave.training.loop import train

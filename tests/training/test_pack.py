@@ -6,7 +6,7 @@ import torch
 
 from tests.helpers import DATA, NETWORKS, StepRecorder, X, small_method, train_all, validate
 from unweave import InputError
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import BetaVAE
 from unweave.training.loop import initialize_network, train
 from unweave.training.pack import LaneGroup

@@ -70,7 +70,7 @@ def read_pair(path: Path, factors_path: Path | None) -> tuple[Any, Any, list[str
 
 def read_factor_data(path: Path) -> Any:
     """Return a file of factors as data without observations: values `c`, names and kinds."""
-    from unweave.data.arrays import as_data
+    from unweave.data.conversion import as_data
     from unweave.data.readers.files import read_factors
 
     table = read_factors(path)

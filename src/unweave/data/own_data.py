@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.readers.files import check_exists, read_data

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.spectral.hessian import HessianICA
 from unweave.nn.autoencoder import build_autoencoder

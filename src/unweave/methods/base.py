@@ -17,7 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
 from unweave.methods.persistence import load_method, renamed_settings, write_method
@@ -72,6 +72,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     restarts: ClassVar[int] = 1
     """Number of models trained from different seeds, of which the best is selected; a field of methods that need it."""
 
+    # Methods that choose it themselves widen the type to take a word such as "auto", against the type checker's rule
+    # for fields. The wide type is not here, so that `PCA(latent_dim="auto")` is a type error.
     latent_dim: int = 2
     """Number of factors to look for."""
     seed: int = 0

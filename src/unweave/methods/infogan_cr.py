@@ -9,7 +9,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from unweave.data.core import FactorData
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.autoencoder import build_autoencoder, build_encoder
 from unweave.nn.batch_norm import BatchNormNetwork

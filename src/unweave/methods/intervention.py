@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.autoencoder import build_autoencoder, build_encoder
 from unweave.nn.functional import apply_frozen, scale_gradient, weighted_sum

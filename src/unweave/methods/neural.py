@@ -275,7 +275,7 @@ def fit_pack(
 
     Example:
         >>> import numpy as np
-        >>> from unweave.data.arrays import as_data
+        >>> from unweave.data.conversion import as_data
         >>> from unweave.methods import BetaVAE
         >>> pack = [BetaVAE(beta=beta, steps=10, layers=(4,)) for beta in (1.0, 4.0)]
         >>> fit_pack(pack, as_data(np.eye(8)))

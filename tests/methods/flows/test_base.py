@@ -6,7 +6,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from tests.helpers import FLOW_SETTINGS, blobs
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import GIN
 from unweave.training.adam import Adam
 from unweave.utils.errors import InputError

@@ -7,7 +7,7 @@ from scipy import stats
 
 import unweave
 from tests.helpers import FLOW_SETTINGS, blobs, flow_batch
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN
 from unweave.methods.flows import features

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from tests.helpers import FLOW_SETTINGS, blobs, flow_batch
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.datasets import GaussianMixture
 from unweave.methods import SelfSupervisedGIN
 from unweave.methods.flows.self_supervised_gin import count_variations

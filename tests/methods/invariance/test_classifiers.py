@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import unweave
 from unweave import InputError
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, VAEClassifier
 from unweave.methods.invariance.vfae import bound_variance
 from unweave.nn.functional import mean_discrepancy, random_fourier_features, scale_gradient

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 import unweave
 from unweave import InputError
-from unweave.data.arrays import as_data, as_pairs
 from unweave.data.containers import Table
+from unweave.data.conversion import as_data, as_pairs
 from unweave.data.core import Factor
 from unweave.data.splits import hold_out
 from unweave.data.supervision import pairs

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.methods.vae.base import posterior
 
 N, D = 8, 3

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from tests.methods.vae.helpers import SMALL, N, build_case, sample_posterior
 from unweave import InputError
-from unweave.data.arrays import as_data
+from unweave.data.conversion import as_data
 from unweave.data.core import Factor
 from unweave.methods import BetaTCVAE, FactorVAE
 from unweave.nn.functional import (

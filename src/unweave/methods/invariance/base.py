@@ -24,7 +24,7 @@ from unweave.nn.functional import one_hot
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_classes
 
-if TYPE_CHECKING:  # see `unweave.methods.networks`: mixins stand beside `Neural`, not above it
+if TYPE_CHECKING:  # see `unweave.methods.mixins`: mixins stand beside `Neural`, not above it
     from unweave.methods.neural import Neural
 else:
     Neural = object

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unweave.methods.invariance.base import NuisanceClassifierMixin
-from unweave.methods.networks import EncoderMixin
+from unweave.methods.mixins import EncoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.autoencoder import build_encoder, mlp
 from unweave.nn.functional import scale_gradient

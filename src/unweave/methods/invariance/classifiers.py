@@ -8,7 +8,7 @@ from typing import Any, final
 from torch import Tensor, nn
 
 from unweave.methods.invariance.base import LatentClassifierMixin
-from unweave.methods.networks import EncoderMixin
+from unweave.methods.mixins import EncoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.vae.base import VAE
 from unweave.nn.autoencoder import build_encoder

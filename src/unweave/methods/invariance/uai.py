@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from unweave.methods.invariance.base import LatentClassifierMixin
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.autoencoder import build_autoencoder, mlp
 from unweave.nn.functional import scale_gradient

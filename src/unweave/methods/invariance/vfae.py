@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from unweave.methods.invariance.base import NuisanceClassifierMixin
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.vae.base import posterior
 from unweave.nn.autoencoder import build_autoencoder, mlp

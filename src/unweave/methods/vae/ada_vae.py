@@ -16,7 +16,7 @@ from unweave.methods.vae.base import VAE, posterior
 from unweave.nn.functional import Normal, kl, mean_kl, weighted_sum
 from unweave.utils.errors import InputError
 
-if TYPE_CHECKING:  # see `unweave.methods.networks`: mixins stand beside `VAE`, not above it
+if TYPE_CHECKING:  # see `unweave.methods.mixins`: mixins stand beside `VAE`, not above it
     Base = VAE
 else:
     Base = object

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.methods.base import FigureName
-from unweave.methods.networks import AutoencoderMixin
+from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Neural
 from unweave.nn.autoencoder import build_autoencoder
 from unweave.nn.functional import Normal, kl_to_standard
