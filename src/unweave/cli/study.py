@@ -58,7 +58,7 @@ class Execute(Status):
     ray: str | None = None
     """Run on Ray: "local" for a cluster on this machine, "auto" for a running one, or the address of its head."""
     bring_home: bool = False
-    """With --ray: the nodes share no file system with this machine and send their results."""
+    """With --ray: whether nodes lack a shared file system: each uses a local folder and sends its results back."""
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""What commands share: options from dataclasses, text, tables and JSON on stdout, warnings and errors on stderr."""
+"""Options and output of commands: flags from dataclasses; text, tables and JSON on stdout; warnings and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scripts that train flows on digits share: data, training of several models, numbers and claims."""
+"""Common code of the scripts that train flows on digits: data, training of several models, numbers and claims."""
 
 from __future__ import annotations
 
