@@ -110,9 +110,7 @@ def digest(path: Path, algorithm: str, _changed: int, size: int) -> str:
     if algorithm == "git":
         total.update(f"blob {size}\0".encode())
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total.update(block)
-    return total.hexdigest()
+        return hashlib.file_digest(file, lambda: total).hexdigest()  # continues after the header
 
 
 def _fetch(url: str, part: Path, progress: Callable[[int, int | None], None]) -> None:

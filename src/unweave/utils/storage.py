@@ -143,8 +143,7 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
         if below is not None:
             digest.update(path.relative_to(below).as_posix().encode() + b"\0")
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            hashlib.file_digest(file, lambda: digest)  # continues this one
     return digest.hexdigest()
 
 
