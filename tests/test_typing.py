@@ -24,6 +24,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     pytest.importorskip("mypy")
     names = [f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__]
     lines = ["import numpy as np", *(f"import {package}" for package in PACKAGES), f"reveal_type({FIT})  # fit"]
+    lines += ["reveal_type(unweave.methods.PCA().fit_transform(np.zeros((10, 4))))"]
     lines += [f"reveal_type({name})  # {name}" for name in names]
     user_file = tmp_path_factory.mktemp("typing") / "user_file.py"
     user_file.write_text("\n".join(lines) + "\n")
@@ -41,7 +42,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 def revealed(report: str) -> dict[str, str]:
     """Return the revealed types by the comment of their line."""
     lines = re.findall(r'user_file\.py:(\d+): note: Revealed type is "(.*)"', report)
-    names = ["fit", *(f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__)]
+    names = [
+        "fit",
+        "fit_transform",
+        *(f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__),
+    ]
     first = len(PACKAGES) + 2
     return {names[int(number) - first]: text for number, text in lines}
 
@@ -58,3 +63,7 @@ def test_no_public_name_is_untyped(report):
     types = revealed(report)
     assert len(types) > 80
     assert not [name for name, text in types.items() if text == "Any"]
+
+
+def test_codes_are_arrays(report):
+    assert revealed(report)["fit_transform"].startswith("numpy.ndarray")

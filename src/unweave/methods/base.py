@@ -85,9 +85,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         taken = RESERVED_FIELDS & {field.name for field in fields(cls)}
         if taken:
-            raise InputError(
-                f"{cls.__name__}: a field cannot be called {taken.pop()!r}, which is a flag of `unweave fit`"
-            )
+            raise InputError(f"{cls.__name__}: {taken.pop()!r} is a flag of `unweave fit`; rename the field")
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         """Refuse settings under former names, with the current ones, before the dataclass sees them."""
@@ -198,6 +196,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             if isinstance(value, Tensor):  # contiguous like loaded ones: matrix products round by memory layout
                 setattr(self, name, value.contiguous())
         return self
+
+    if TYPE_CHECKING:  # scikit-learn defines it, without types
+
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray: ...
 
     @final
     def to_data(self, X: Any, y: Any = None) -> FactorData:

@@ -96,7 +96,7 @@ def _self_supervised() -> Iterator[Item]:
 
 def _hlle() -> Iterator[Item]:
     small = {"quick": True, "seeds": 1, "steps": 60, "only": ("squares",)}
-    spectral: dict[str, Any] = {"script": "hlle_ica.figures", "small": small, "data": FACES}
+    spectral: dict[str, Any] = {"script": "hlle_ica.embeddings", "small": small, "data": FACES}
     network_run: dict[str, Any] = {"part": "networks"}
     networks, both = spectral | {"runs": (network_run,)}, spectral | {"runs": ({}, network_run)}
     yield Item("figure-1", "two factors recovered from photographs", **spectral)
@@ -157,7 +157,7 @@ def _swap_contrast() -> Iterator[Item]:
     yield Item("table-5", "training schemes", runs=(colored, rotated), **schemes)
     titles = ("t-SNE of both parts", "which codes change, colored digits", "the same, rotated digits", "exchanges")
     for k, title in enumerate(titles):
-        yield Item(f"figure-{5 + k}", title, "swap_contrast.figures", small=small)
+        yield Item(f"figure-{5 + k}", title, "swap_contrast.code_figures", small=small)
     own: dict[str, Any] = {"own": True}
     ours = digits | own | {"small": few | {"only": ()}}
     yield Item("ablation", "losses left out one at a time", runs=(colored | {"ablate": True},), **ours)
