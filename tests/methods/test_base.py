@@ -89,7 +89,7 @@ def test_the_shape_of_codes_is_checked():
 
     with pytest.raises(InputError, match=r"codes of shape \(9, 1\), expected \(9, 2\)"):
         Wrong().fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
-    with pytest.raises(InputError, match="cannot be called 'codes'"):
+    with pytest.raises(InputError, match="'codes' is a flag of `unweave fit`"):
         type("Taken", (Wrong,), {"__annotations__": {"codes": int}, "codes": 1})
 
 
