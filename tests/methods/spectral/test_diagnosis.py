@@ -18,7 +18,7 @@ def test_a_single_gaussian_factor_is_not_reported():
 
 def test_few_points_are_reported():
     method = HessianICA(latent_dim=1, n_neighbors=6).fit(np.linspace(0, 1, 20)[:, None] ** [[1, 1.0]])
-    assert any("20 points are too few to judge" in text for text in method.diagnosis_)
+    assert any("20 points are too few to assess" in text for text in method.diagnosis_)
 
 
 def test_gaussian_factors_are_reported_with_their_kurtosis():
