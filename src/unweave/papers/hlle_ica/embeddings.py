@@ -179,7 +179,8 @@ def findings(options: Options, part: str) -> Findings:
     used = ", ".join(sorted(set(mean.index.get_level_values("manifold")))) if part != "figure-3" else "squares-xy"
     notes = (f"judged on {used}; the paper prints box plots, no numbers",) if claims else ()
     seeds = rows.groupby("method")["seed"].nunique()
-    effort = f"{seeds.max()} seeds; networks {seeds.min()} seed, {options.steps:,} steps"
+    spectral, networks = plural(int(seeds.max()), "seed"), plural(int(seeds.min()), "seed")
+    effort = f"{spectral}; networks {networks}, {options.steps:,} steps"
     if part in ("figure-1", "figure-3"):
         effort = f"{seeds.max()} seeds"
     return Findings(claims=tuple(claims), figures=folders(options).drawn(f"{part}*.png"), notes=notes, effort=effort)
