@@ -41,6 +41,7 @@ from unweave.papers.hlle_ica.manifolds import (
 )
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import TOLERANCE, Claim, Findings
+from unweave.utils.errors import plural
 
 
 @dataclass(kw_only=True)
