@@ -74,3 +74,10 @@ def digits(fake_files, monkeypatch):
     for cls in (ColoredMNIST, RotationColoredMNIST):
         monkeypatch.setattr(cls, "files", MNIST.files)
     return images
+
+
+@pytest.fixture
+def generated_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generate datasets that can be rendered, whatever published files are on this machine."""
+    monkeypatch.setenv("UNWEAVE_DATA", "")
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))

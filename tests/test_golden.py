@@ -8,16 +8,10 @@ import pytest
 from tests import golden
 from unweave import catalog
 
+pytestmark = pytest.mark.usefixtures("generated_datasets")
 SAME_ARITHMETIC = golden.arithmetic() == golden.ARITHMETIC
 # Relative to the largest value of an array. Another processor rounds differently, and training amplifies that.
 TOLERANCE = 1e-6 if SAME_ARITHMETIC else 1e-2
-
-
-@pytest.fixture(autouse=True)
-def no_originals(tmp_path, monkeypatch):
-    """Datasets that can be rendered are rendered, whatever files are on this machine."""
-    monkeypatch.setenv("UNWEAVE_DATA", "")
-    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,10 @@ from tests import golden, saved
 from tests.test_golden import TOLERANCE
 from unweave import catalog
 
+pytestmark = pytest.mark.usefixtures("generated_datasets")
 MODELS = sorted(folder.name for folder in (saved.HERE / "models").iterdir())
 RUNS = sorted(str(file.parent.relative_to(saved.HERE / "runs")) for file in saved.HERE.glob("runs/*/*/run.json"))
 SQUARES = [name for name in RUNS if name.startswith("squares/")]
-
-
-@pytest.fixture(autouse=True)
-def no_originals(tmp_path, monkeypatch):
-    """Datasets that can be rendered are rendered, whatever files are on this machine."""
-    monkeypatch.setenv("UNWEAVE_DATA", "")
-    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
