@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,9 +37,17 @@ class Factor:
     """Whether scores leave the factor out because it only carries noise."""
     values: tuple[float | str, ...] = ()
     """Meaning of the values 0, 1, ... of a discrete factor, if they are not numbers of their own."""
+    period: float | None = None
+    """Length of a full turn of a circular factor in units of its values; by default its size, or 2 pi without one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
+        if self.kind == "circular" and self.period is None:
+            object.__setattr__(self, "period", float(self.size) if self.size else 2 * math.pi)
+        if self.period is not None and (self.kind != "circular" or not 0 < self.period < math.inf):
+            raise InputError(
+                f"factor {self.name!r} is {self.kind} and has the period {self.period}: see kind='circular'"
+            )
         if self.size is None and self.kind in ("nominal", "ordinal"):
             raise InputError(f"factor {self.name!r} is {self.kind} and needs a size: how many values has it?")
         if self.size is not None and (self.kind == "real" or self.size < 1):
@@ -73,6 +82,10 @@ class FactorData(ABC):
 
     factors: tuple[Factor, ...]
     shape: tuple[int, ...]
+    feature_names: tuple[str, ...] = ()
+    """Names of the columns of a table; empty for other data."""
+    row_names: tuple[str, ...] | None = None
+    """Identifiers of the rows of a user's own data, e.g. names of image files; None where there are none."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform, final
@@ -18,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from unweave.data.conversion import as_data
-from unweave.data.core import FactorData, as_float, split_rows
+from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
+from unweave.methods.encoding import encode_array
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
@@ -33,7 +33,6 @@ FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
 RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
-MAX_ENCODED_ELEMENTS = 2**26  # numbers that are encoded at a time
 MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 
@@ -140,6 +139,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         check_is_fitted(self)
         return [[j] for j in range(self.latent_dim_)]
 
+    def code_periods(self) -> tuple[float | None, ...]:
+        """Return the period of each code: 2 pi for an angle in radians, None for an ordinary number."""
+        check_is_fitted(self)
+        return (None,) * self.latent_dim_
+
     @property
     def history(self) -> pd.DataFrame:
         """Table of the terms of the loss by training step; empty for methods without training steps."""
@@ -244,17 +248,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
             X = X.load()
         if isinstance(X, FactorData):
             X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        x, name = validate_observations(self, X, self.shape_), type(self).__name__
-        with torch.no_grad():  # in parts, to convert few bytes to floats at a time
-            parts = split_rows(torch.from_numpy(x), MAX_ENCODED_ELEMENTS // max(1, prod(self.shape_)))
-            z = torch.cat([self.encode(as_float(part)) for part in parts])
-        if tuple(z.shape) != (len(x), self.latent_dim_):
-            raise InputError(
-                f"{name}.encode gave codes of shape {tuple(z.shape)}, expected ({len(x)}, {self.latent_dim_})"
-            )
-        codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
-        check_finite(codes, what=f"the output of {name}.encode")
-        return codes
+        return encode_array(self, validate_observations(self, X, self.shape_))
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:
