@@ -60,7 +60,7 @@ def test_a_mixing_with_points_is_a_finite_sample_that_renders_anything():
 
 def test_labels_become_factors_by_their_type():
     y = pd.DataFrame({"kind": ["b", "a", "b"], "level": [10, 30, 20], "value": [0.5, 1.5, 2.5]})
-    data = as_data(np.zeros((3, 2)), y)
+    data = as_data(np.zeros((3, 2)), y, kinds={"level": "ordinal"})
     assert data.factors == (
         Factor("kind", 2, "nominal", values=("a", "b")),
         Factor("level", 3, "ordinal", values=(10, 20, 30)),

@@ -74,7 +74,7 @@ def test_known_factors_are_split_off(x, tmp_path):
     frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(kind=["u", "v"] * 10, age=np.arange(20))
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = OwnData(path=tmp_path / "t.csv", factors=("kind", "age")).load()
-    assert data.factors == (Factor("kind", 2, "nominal", values=("u", "v")), Factor("age", 20, "ordinal"))
+    assert data.factors == (Factor("kind", 2, "nominal", values=("u", "v")), Factor("age"))
     assert data.shape == (3,)
     assert OwnData(path=tmp_path / "t.csv", columns=("b",)).load().shape == (1,)
 

@@ -14,6 +14,7 @@ from unweave.metrics import (
     modularity,
     prepared,
     sap,
+    score_all,
 )
 
 
@@ -28,7 +29,7 @@ def test_too_few_classes_and_rows_are_refused(grid):
     with pytest.raises(InputError, match="one class only among the training rows"):
         dci(c, np.arange(30.0), seed=None)
     with pytest.raises(InputError, match="too few to train"):
-        sap(np.arange(3.0), np.arange(3.0), train=0.1)
+        sap(np.arange(3) % 2, np.arange(3.0), train=0.1)
     with pytest.raises(InputError, match="between 0 and 1"):
         explicitness(grid, grid, train=1.5)
 
@@ -63,15 +64,25 @@ def test_swapped_axes_are_noticed():
 
 
 def test_declared_kinds_override_guessed_ones():
-    """120 classes by number are classes; levels of 22.5 degrees are levels."""
+    """120 classes by number are classes; levels of 22.5 degrees are a range where that is stated."""
     rng = np.random.default_rng(0)
     label = rng.integers(0, 120, 3000).astype(float)
     assert len(np.unique(prepared(label).classes[0])) == 20, "an array may hold anything: many values are a range"
     assert len(np.unique(prepared(label, [True]).classes[0])) == 120
     angle = 22.5 * rng.integers(0, 4, 600)
+    assert sap(angle, angle) > 0.4, "four values, each in many rows, are classes whether or not they are whole"
     with pytest.raises(InputError, match="use sap"):
-        sap(angle, angle)
-    assert sap(prepared(angle, [True]), angle) > 0.4
+        sap(prepared(angle, kinds="continuous"), angle)
+
+
+@pytest.mark.parametrize("rows", [72, 144, 1440])
+def test_a_constant_shift_of_whole_numbers_changes_no_score(rows):
+    """Angles in steps of 5 degrees are no classes because they are whole numbers."""
+    rng = np.random.default_rng(0)
+    angle, other = 5.0 * (np.arange(rows) % 72), rng.uniform(size=rows)
+    z = np.stack([angle + rng.normal(size=rows), other], 1)
+    whole, shifted = (score_all(np.stack([a, other], 1), z)["value"] for a in (angle, angle + 0.001))
+    assert whole.to_dict() == pytest.approx(shifted.to_dict())
 
 
 def test_features_of_several_codes_are_scored_as_one():

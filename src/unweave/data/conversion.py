@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unweave.data.containers import Paired, Table
-from unweave.data.core import Factor, FactorData, Kind
+from unweave.data.core import Factor, FactorData
+from unweave.data.kinds import KindName, KindSpec, check_kinds, encode_column, split_factors, warn_of_dropped
 from unweave.utils.errors import InputError
 from unweave.utils.validation import as_array, as_classes, check_finite
 
 
-def as_data(X: Any, y: Any = None) -> FactorData:
+def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = None) -> FactorData:
     """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
-    Whole numbers and text in y are classes, floats are real-valued factors. A DataFrame keeps its column names.
+    Text in y is nominal. Numbers are ordinal if they take few values, each in at least five rows, and continuous
+    otherwise. A DataFrame keeps its column names; its identifiers, dates and free text are left out with a warning.
+
+    Args:
+        X: Observations, (n, d) or (n, ..., h, w).
+        y: Factors, one row per observation.
+        kinds: Kinds by the name of the factor: "nominal", "ordinal", "continuous", "circular", or with the length of a
+            full turn ("circular", 360).
 
     Example:
         >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
         >>> data.factors[0].values
         ('a', 'b')
+        >>> as_data(np.zeros((4, 3)), [0, 90, 180, 270], kinds={"y": ("circular", 360)}).factors[0].period
+        360.0
     """
     if isinstance(X, FactorData):
         return X
+    x = _observations(X)
+    if hasattr(y, "columns"):
+        y, notes = split_factors(y.set_axis(y.columns.map(str), axis=1), kinds)
+        warn_of_dropped(notes)
+    columns = _columns(y)
+    check_kinds(kinds, [name for name, _ in columns])
+    encoded = [encode_column(name, column, (kinds or {}).get(name)) for name, column in columns]
+    return _table(x, encoded)
+
+
+def as_labeled_data(X: Any, y: Any) -> Table:
+    """Return an array as a `Table` whose factors are classes, whatever the number of their values."""
+    by_type: dict[str, KindName] = {"i": "ordinal", "u": "ordinal", "f": "continuous"}  # floats are probabilities
+    encoded = [encode_column(name, column, by_type.get(column.dtype.kind, "nominal")) for name, column in _columns(y)]
+    return _table(_observations(X), encoded)
+
+
+def _observations(X: Any) -> Tensor:
+    """Return observations as a tensor: images as bytes or floats, everything else as floats."""
     array = as_array(X)
     if array.ndim < 2:
         raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
     check_finite(array)
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
-    x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
-    encoded = [_encode(name, column) for name, column in _columns(y)]
+    return torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
+
+
+def _table(x: Tensor, encoded: Sequence[tuple[np.ndarray, Factor]]) -> Table:
     c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
     return Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
 
@@ -50,7 +83,8 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         >>> len(pairs)
         8
     """
-    first, second = as_data(X, None if y is None else as_classes(y)), as_data(X2)
+    first: FactorData = as_data(X) if y is None else as_labeled_data(X, as_classes(y))
+    second = as_data(X2)
     try:
         count = np.atleast_1d(np.asarray(changed))
     except ValueError:  # lists of unequal lengths
@@ -79,18 +113,3 @@ def _columns(y: Any) -> list[tuple[str, np.ndarray]]:
     if array.ndim == 1:
         return [("y", array)]
     return [(f"y{i + 1}", column) for i, column in enumerate(array.reshape(len(array), -1).T)]
-
-
-def _encode(name: str, column: np.ndarray) -> tuple[np.ndarray, Factor]:
-    """Return a column as float64, which holds real values and class numbers exactly, and its factor."""
-    if column.dtype.kind == "O" and all(isinstance(value, float | int) for value in column):
-        column = column.astype(np.float64)
-    if column.dtype.kind == "f":
-        check_finite(column[:, None], [name], what="factor")
-        return column.astype(np.float64), Factor(name)
-    text = column.dtype.kind not in "iub"
-    classes, index = np.unique(column.astype(str) if text else column, return_inverse=True)
-    counted = column.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
-    values = () if counted else tuple(classes.tolist())
-    kind: Kind = "nominal" if text or column.dtype.kind == "b" else "ordinal"
-    return index.astype(np.float64), Factor(name, len(classes), kind, values=values)

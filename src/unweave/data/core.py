@@ -86,6 +86,8 @@ class FactorData(ABC):
     """Names of the columns of a table; empty for other data."""
     row_names: tuple[str, ...] | None = None
     """Identifiers of the rows of a user's own data, e.g. names of image files; None where there are none."""
+    row_key: str = "row"
+    """Name of the identifiers, e.g. "file" or the column of a table that holds them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

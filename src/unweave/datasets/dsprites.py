@@ -24,7 +24,7 @@ REACH = 15  # largest distance of a sprite from its center in pixels
 FACTORS = (
     Factor("shape", 3, "nominal"),
     Factor("scale", 6, "ordinal"),
-    Factor("orientation", 40, "circular"),
+    Factor("orientation", 40, "circular", period=39),  # 0 and 39 coincide, as in the original
     Factor("x", 32, "ordinal"),
     Factor("y", 32, "ordinal"),
 )

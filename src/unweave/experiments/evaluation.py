@@ -38,8 +38,15 @@ def evaluation_sample(run: Run, data: FactorData, size: int) -> Sample:
 class MetricInputs:
     """The first argument of each metric for one set of observations; factors are prepared once for all metrics."""
 
-    def __init__(self, x: Any, c: Tensor, factors: Sequence[Factor], method: Method | None = None) -> None:
-        self.x, self.c, self.factors, self.method = x, c, factors, method
+    def __init__(
+        self,
+        x: Any,
+        c: Tensor,
+        factors: Sequence[Factor],
+        method: Method | None = None,
+        code_periods: Sequence[float | None] | None = None,
+    ) -> None:
+        self.x, self.c, self.factors, self.method, self.code_periods = x, c, factors, method, code_periods
         self._prepared: dict[tuple[int, ...], PreparedFactors] = {}
 
     def has(self, metric: Metric) -> bool:
@@ -55,8 +62,14 @@ class MetricInputs:
         columns = self._columns(metric)
         if columns not in self._prepared:
             values = torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in columns], 1)
-            self._prepared[columns] = prepared(values, [True if self.factors[j].size else None for j in columns])
+            self._prepared[columns] = self._prepare(values, [self.factors[j] for j in columns])
         return self._prepared[columns]
+
+    def _prepare(self, values: Tensor, factors: Sequence[Factor]) -> PreparedFactors:
+        """Return the values (n, k) of factors with their kinds; nothing is guessed from the values."""
+        c = prepared(values).c  # validated
+        discrete = [factor.size is not None for factor in factors]
+        return PreparedFactors(c, discrete, [factor.period for factor in factors], self.code_periods)
 
     def _columns(self, metric: Metric) -> tuple[int, ...]:
         return tuple(j for j, f in enumerate(self.factors) if f.kind in metric.facts.kinds and not f.noise)
@@ -91,6 +104,7 @@ class _Task(NamedTuple):
     factors: Sequence[Factor]
     metrics: dict[str, Metric]
     threads: int | None
+    code_periods: Sequence[float | None] | None = None
 
 
 def score_pack(
@@ -114,7 +128,7 @@ def score_pack(
         run = waiting.pop(0)
         notify(f"{run.title()}: scoring")
         codes = _encode(run, evaluation)
-        yield run, codes, _score_codes(run.method, codes, task)
+        yield run, codes, _score_codes(run.method, codes, _with_periods(task, run, codes))
     if waiting:
         notify(f"{waiting[0].title()}: scoring {len(waiting)} more, several at once")
         every = [_encode(run, evaluation) for run in waiting]
@@ -128,13 +142,14 @@ def _score_in_parallel(
     runs: Sequence[Run], methods: Sequence[Method | None], every: Sequence[Any], task: _Task, jobs: int
 ) -> list[Scores | Exception]:
     """Score the codes of several runs in several processes; in this one if that is not possible."""
-    calls = (delayed(_score_in_worker)(os.getpid(), m, z, task) for m, z in zip(methods, every, strict=True))
+    tasks = [_with_periods(task, run, z) for run, z in zip(runs, every, strict=True)]
+    calls = (delayed(_score_in_worker)(os.getpid(), *parts) for parts in zip(methods, every, tasks, strict=True))
     try:
         results: list[tuple[Scores | Exception, list[str]]] = list(Parallel(n_jobs=jobs)(calls))
     except Exception as error:  # a process was killed, or a metric cannot be sent to one
         text = f"scores could not be computed by several processes ({type(error).__name__}): one does it"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return [_score_codes(run.method, z, task) for run, z in zip(runs, every, strict=True)]
+        return [_score_codes(run.method, z, own) for run, z, own in zip(runs, every, tasks, strict=True)]
     for run, (_, messages) in zip(runs, results, strict=True):
         for message in messages:
             warnings.warn(f"{run.key}: {message}", stacklevel=2)
@@ -168,6 +183,11 @@ def _encode(run: Run, evaluation: EvaluationSet) -> Any:
         return error
 
 
+def _with_periods(task: _Task, run: Run, codes: Any) -> _Task:
+    """Return the task with the periods of a run's codes, if it could be encoded."""
+    return task if isinstance(codes, Exception) else task._replace(code_periods=run.method.code_periods())
+
+
 def _score_codes(method: Method | None, codes: Any, task: _Task) -> Scores | Exception:
     """Return the scores of codes, or the exception."""
     if isinstance(codes, Exception):
@@ -176,7 +196,8 @@ def _score_codes(method: Method | None, codes: Any, task: _Task) -> Scores | Exc
     try:
         with threadpool_limits(task.threads):
             torch.set_num_threads(task.threads or before)
-            return compute_scores(MetricInputs(task.x, task.c, task.factors, method), codes, task.metrics)
+            inputs = MetricInputs(task.x, task.c, task.factors, method, task.code_periods)
+            return compute_scores(inputs, codes, task.metrics)
     except Exception as error:
         return error
     finally:

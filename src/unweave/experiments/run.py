@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -81,6 +81,9 @@ class FinishedRun(NamedTuple):
     truth: np.ndarray  # (n, k)
     pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
     diagnosis: tuple[str, ...]  # sentences about how far to trust the method
+    code_periods: tuple[float | None, ...]  # of codes that are angles; None for the others
+    row_names: tuple[str, ...] | None  # identifiers of the rows, where the data have some
+    row_key: str  # what the identifiers are called in the data
 
 
 class EvaluationSet(NamedTuple):
@@ -100,6 +103,7 @@ def write_run(
     history = method.history
     env = environment(run.data.title(), evaluation)
     env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
+    env["code_periods"] = list(method.code_periods())
     env["log_likelihood"] = final_likelihood(method, history)
     factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
     truth = evaluation.sample.c.numpy(force=True)
@@ -109,16 +113,27 @@ def write_run(
     write_json(folder / "env.json", env)
     if not history.empty:
         history.to_parquet(folder / "history.parquet")
-    _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs)
+    data = evaluation.data
+    row_names = data.row_names if data.row_names and len(data.row_names) == len(codes) else None
+    _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs, _row_index(row_names, data.row_key))
     return FinishedRun(
         folder, recipe, _finite(scores), _metrics(scores), _as_json(env), tuple(factors),
         codes.astype(np.float64), truth.astype(np.float64), pairs, tuple(map(str, env["diagnosis"])),
+        method.code_periods(), row_names, data.row_key,
     )  # fmt: skip
 
 
-def _write_codes(folder: Path, codes: np.ndarray, truth: np.ndarray, names: list[str], pairs: np.ndarray) -> None:
-    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
-    pd.concat([table, pd.DataFrame(truth, columns=names)], axis=1).to_parquet(folder / "codes.parquet")
+def _row_index(row_names: Sequence[str] | None, key: str) -> pd.Index | None:
+    """Return the identifiers of rows as the index of a table."""
+    return None if row_names is None else pd.Index(row_names, name=key)
+
+
+def _write_codes(
+    folder: Path, codes: np.ndarray, truth: np.ndarray, names: list[str], pairs: np.ndarray, index: pd.Index | None
+) -> None:
+    table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])], index=index)
+    every = pd.concat([table, pd.DataFrame(truth, columns=names, index=index)], axis=1)
+    every.to_parquet(folder / "codes.parquet")
     pd.DataFrame(pairs, columns=["data", "codes"]).to_parquet(folder / "pairs.parquet")
 
 
@@ -186,7 +201,8 @@ def read_run(folder: Path) -> FinishedRun:
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
     scores = read_json(folder / "scores.json")
     try:
-        table = pd.read_parquet(folder / "codes.parquet").to_numpy(np.float64)
+        stored = pd.read_parquet(folder / "codes.parquet")
+        table = stored.to_numpy(np.float64)
         pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
         factors = tuple(Factor(**f) for f in env["data"]["factors"])
         d = table.shape[1] - len(factors)
@@ -195,11 +211,19 @@ def read_run(folder: Path) -> FinishedRun:
         _check_texts(recipe, env)
         diagnosis = tuple(map(str, env.get("diagnosis", ())))
         finite = _finite(scores)
+        periods = tuple(None if p is None else float(p) for p in env.get("code_periods") or [None] * d)
+        if len(periods) != d:
+            raise ValueError(f"{len(periods)} periods for {d} codes")
     except Exception as error:  # whatever an altered file can cause
         text = f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is not complete, or altered ({text}): delete it and repeat the command") from error
     codes, truth = table[:, :d], table[:, d:]
-    return FinishedRun(folder, recipe, finite, _metrics(scores), env, factors, codes, truth, pairs, diagnosis)
+    has_names = stored.index.name is not None
+    row_names = tuple(map(str, stored.index)) if has_names else None
+    return FinishedRun(
+        folder, recipe, finite, _metrics(scores), env, factors, codes, truth, pairs, diagnosis, periods, row_names,
+        str(stored.index.name) if has_names else "row",
+    )  # fmt: skip
 
 
 def _check_texts(recipe: dict[str, Any], env: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
-from unweave.data.conversion import as_data
+from unweave.data.conversion import as_data, as_labeled_data
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.methods.encoding import encode_array
@@ -217,7 +217,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        return as_data(validate_observations(self, X), self.as_labels(y) if self.needs_y() else None)
+        x = validate_observations(self, X)
+        return as_labeled_data(x, self.as_labels(y)) if self.needs_y() else as_data(x)
 
     @final
     def validate_settings(self, data: FactorData) -> None:

@@ -1,6 +1,7 @@
 """Metrics: `unweave.metrics.mcc(factors, codes)`, truth first, (n, k) and (n, d), numpy or torch; one file each."""
 
 from unweave.metrics.accuracy import average_accuracy, worst_group_accuracy
+from unweave.metrics.angle_error import angle_error
 from unweave.metrics.beta_vae_score import beta_vae_score
 from unweave.metrics.dci import dci
 from unweave.metrics.explicitness import explicitness
@@ -21,6 +22,7 @@ from unweave.metrics.udr import udr
 from unweave.metrics.unsupervised import unsupervised
 
 __all__ = [
+    "angle_error",
     "average_accuracy",
     "beta_vae_score",
     "dci",

@@ -38,6 +38,12 @@ class Facts(NamedTuple):
     """Variants that are computed only if they are named."""
     ordered: tuple[str, ...]
     """Variants that need factors with an order; classes without one are left out."""
+    circular: tuple[str, ...] = ()
+    """Variants for circular factors; all others are left out."""
+
+    def kinds_of(self, variant: str) -> tuple[Kind, ...]:
+        """Return the kinds of factors that a variant is defined for."""
+        return CIRCULAR if variant in self.circular else ORDERED if variant in self.ordered else ("nominal", *ORDERED)
 
 
 class Metric(Protocol):
@@ -52,6 +58,7 @@ class Metric(Protocol):
 
 F = TypeVar("F", bound=Callable[..., Any])
 ORDERED: tuple[Kind, ...] = ("ordinal", "circular", "real")
+CIRCULAR: tuple[Kind, ...] = ("circular",)
 PLAIN: Mapping[str, Mapping[str, Any]] = {"": {}}
 
 
@@ -65,6 +72,7 @@ def metric(
     default: tuple[str, ...] = (),
     slow: tuple[str, ...] = (),
     ordered: tuple[str, ...] = (),
+    circular: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Mark a function `score(truth, codes)` as a metric; the function itself is not changed.
 
@@ -77,6 +85,7 @@ def metric(
         default: Variants that the plain name selects; default: the first.
         slow: Variants that are computed only if they are named.
         ordered: Variants that need factors with an order.
+        circular: Variants for circular factors only.
 
     Example:
         >>> import numpy as np
@@ -89,8 +98,8 @@ def metric(
 
     def mark(function: F) -> F:
         defaults = default or (next(iter(variants)),)
-        kinds = ORDERED if defaults[0] in ordered else ("nominal", *ORDERED)
-        cast(Any, function).facts = Facts(paper, best, truth, kinds, worst, variants, defaults, slow, ordered)
+        facts = Facts(paper, best, truth, ("nominal", *ORDERED), worst, variants, defaults, slow, ordered, circular)
+        cast(Any, function).facts = facts._replace(kinds=facts.kinds_of(defaults[0]))
         return function
 
     return mark
@@ -101,8 +110,7 @@ class Variant:
 
     def __init__(self, metric: Metric, name: str) -> None:
         self.metric, self.settings, self.facts = metric, metric.facts.variants[name], metric.facts
-        if name in self.facts.ordered:
-            self.facts = self.facts._replace(kinds=ORDERED)
+        self.facts = self.facts._replace(kinds=self.facts.kinds_of(name))
         self.__name__ = kebab(metric.__name__) + (f"[{name}]" if name else "")
         self.__doc__ = metric.__doc__
 

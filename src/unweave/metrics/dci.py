@@ -73,7 +73,8 @@ def dci(
         codes: Codes, (n, d).
         estimator: `trees`: 20 bagged classification trees of depth 6, fast. `gbt`: gradient boosting as in the
             reference library, about a hundred times slower. `rf` and `lasso`, as in the paper: random forests and
-            L1-penalized linear regression (penalty 0.02, standardized) that predict the factor as a number.
+            L1-penalized linear regression (penalty 0.02, standardized) that predict the factor as a number, a circular
+            one as cosine and sine.
         depth: Depth of `rf`: one for all factors, one for each, or "cv" for cross-validation.
         features: Groups of codes that belong together; their importances are added.
         train: Share of the rows to train on.
@@ -99,7 +100,7 @@ def code_importances(
     active = active_codes(z)
     importance, accuracy = np.zeros((z.shape[1], c.count)), np.zeros(c.count)
     for j, model in enumerate(_models(estimator, depth, c.count)):
-        y = c.classes[j] if is_classifier(model) else c.c[:, j]
+        y = c.classes[j] if is_classifier(model) else c.targets(j)
         if active.any():
             importance[active, j], accuracy[j] = _fit_factor(model, y, j, z[:, active], rows)
         elif is_classifier(model):
@@ -145,13 +146,15 @@ def _fit_factor(
     check_trainable(y[fit], j)
     if isinstance(model, Lasso):  # coefficients can be compared where codes and factors have one scale
         z = (z - z[fit].mean(0)) / np.where(active_codes(z[fit]), z[fit].std(0), np.inf)
-        y = (y - y[fit].mean()) / y[fit].std()
+        y = (y - y[fit].mean(0)) / y[fit].std(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(z[fit], y[fit])
     accuracy = max(float(model.score(z[test], y[test])), 0.0)
     best = getattr(model, "best_estimator_", model)
-    return np.abs(best.coef_) if isinstance(best, Lasso) else best.feature_importances_, accuracy
+    if isinstance(best, Lasso):
+        return np.abs(np.atleast_2d(best.coef_)).sum(0), accuracy  # a circular factor has two targets
+    return best.feature_importances_, accuracy
 
 
 def _majority_accuracy(y: np.ndarray, rows: tuple[np.ndarray, np.ndarray]) -> float:

@@ -9,22 +9,31 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from unweave.data.kinds import KindSpec, as_kind_list, encode_column, is_discrete
 from unweave.metrics.contract import as_matrix, validate_pair, validate_rows
 from unweave.utils.errors import InputError, plural
 
 BINS = 20  # of a histogram, as in the reference libraries
 T = TypeVar("T")
+Periods = Sequence[float | None] | None
 MIN_GROUP_SIZE = 8  # rows of a group, for an estimate of its variance
-MAX_CLASSES = 100  # a factor with more values, or with fractions, is continuous
 
 
 class PreparedFactors:
     """True factors (n, k) with everything that metrics derive from them, computed once for any number of codes."""
 
-    def __init__(self, factors: np.ndarray, discrete: Sequence[bool | None] | None = None) -> None:
+    def __init__(
+        self,
+        factors: np.ndarray,
+        discrete: Sequence[bool | None] | None = None,
+        periods: Periods = None,
+        code_periods: Periods = None,
+    ) -> None:
         self.c = factors  # (n, k)
         declared = [None] * factors.shape[1] if discrete is None else discrete
         self.discrete = [is_discrete(c) if d is None else d for c, d in zip(factors.T, declared, strict=True)]
+        self.periods = periods or (None,) * factors.shape[1]  # a full turn of circular factors, None for others
+        self.code_periods = code_periods  # likewise for codes; None: no code is an angle
         self._results: dict[tuple[Any, ...], Any] = {}
         self.binned, self.entropies = cache(self._binned), cache(self._entropies)
 
@@ -44,14 +53,24 @@ class PreparedFactors:
 
     def take_rows(self, rows: np.ndarray) -> PreparedFactors:
         """Return the factors of some samples."""
-        return PreparedFactors(self.c[rows], self.discrete)
+        return PreparedFactors(self.c[rows], self.discrete, self.periods, self.code_periods)
 
-    def __getstate__(self) -> tuple[np.ndarray, list[bool]]:
+    def __getstate__(self) -> tuple[Any, ...]:
         """Return what another process needs: the factors alone."""
-        return self.c, self.discrete
+        return self.c, self.discrete, self.periods, self.code_periods
 
-    def __setstate__(self, state: tuple[np.ndarray, list[bool]]) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         PreparedFactors.__init__(self, *state)
+
+    @property
+    def has_angles(self) -> bool:
+        """Whether a factor or a code is circular."""
+        return any(period is not None for period in (*self.periods, *(self.code_periods or ())))
+
+    def targets(self, j: int) -> np.ndarray:
+        """Return factor j as numbers for a regression, (n,); a circular one as cosine and sine, (n, 2)."""
+        period = self.periods[j]
+        return self.c[:, j] if period is None else unit_circle(self.c[:, j], period)
 
     @property
     def count(self) -> int:
@@ -93,12 +112,21 @@ def prepare_factors(factors: Any, codes: Any) -> tuple[PreparedFactors, np.ndarr
     return PreparedFactors(c), z
 
 
-def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> PreparedFactors:
+def prepared(
+    factors: Any,
+    discrete: Sequence[bool | None] | None = None,
+    *,
+    kinds: KindSpec | Sequence[KindSpec | None] | None = None,
+    code_periods: Periods = None,
+) -> PreparedFactors:
     """Return factors ready to be scored against many codes; every metric takes them in place of an array.
 
     Args:
         factors: True factors, (n, k).
-        discrete: Whether each factor is discrete; None: if it has at most 100 values, all whole numbers.
+        discrete: Whether each factor is discrete; None: if it has at most 100 values, each in at least five rows.
+        kinds: Kind of each factor, or one for all: "nominal", "ordinal", "continuous", "circular", or with the length
+            of a full turn ("circular", 360); None as for `discrete`.
+        code_periods: Length of a full turn of each code that is an angle, None for the others.
 
     Example:
         >>> import numpy as np
@@ -106,15 +134,25 @@ def prepared(factors: Any, discrete: Sequence[bool | None] | None = None) -> Pre
         >>> factors = prepared(np.random.default_rng(0).uniform(size=(100, 2)))
         >>> [round(mcc(factors, factors.c * scale), 2) for scale in (1, 2)]
         [1.0, 1.0]
+        >>> angle = np.arange(0.0, 360, 5)
+        >>> truth = prepared(angle, kinds=("circular", 360), code_periods=(2 * np.pi,))
+        >>> round(mcc(truth, np.deg2rad(angle + 90) % (2 * np.pi)), 3)
+        1.0
     """
     if isinstance(factors, PreparedFactors):
         return factors
-    return PreparedFactors(prepare_factors(factors, np.zeros((len(factors), 1)))[0].c, discrete)
+    c = prepare_factors(factors, np.zeros((len(factors), 1)))[0].c
+    if kinds is None:
+        return PreparedFactors(c, discrete, code_periods=code_periods)
+    specs = as_kind_list(kinds, c.shape[1])
+    columns = [encode_column(f"factor {j}", c[:, j], spec)[1] for j, spec in enumerate(specs)]
+    return PreparedFactors(c, [f.size is not None for f in columns], [f.period for f in columns], code_periods)
 
 
-def is_discrete(column: np.ndarray) -> bool:
-    """Return whether a factor takes few values, all whole numbers."""
-    return bool((column == np.round(column)).all()) and len(np.unique(column)) <= MAX_CLASSES
+def unit_circle(values: np.ndarray, period: float) -> np.ndarray:
+    """Return angles as points on the unit circle, (n,) -> (n, 2)."""
+    angle = values * (2 * np.pi / period)
+    return np.stack([np.cos(angle), np.sin(angle)], 1)
 
 
 def histogram(column: np.ndarray, bins: int = BINS) -> np.ndarray:

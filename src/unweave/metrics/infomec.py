@@ -78,7 +78,7 @@ def _largest_share(information: np.ndarray) -> float:
 def _explained_share(c: PreparedFactors, j: int, z: np.ndarray) -> float:
     """Return the share of a factor's entropy, or variance, that a linear model on all codes explains."""
     if not c.discrete[j]:
-        return float(LinearRegression().fit(z, c.c[:, j]).score(z, c.c[:, j]))
+        return float(LinearRegression().fit(z, c.targets(j)).score(z, c.targets(j)))
     y = c.classes[j]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

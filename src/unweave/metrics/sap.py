@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from unweave.metrics.contract import metric
 from unweave.metrics.factors import active_codes, check_trainable, group_columns, prepare_factors, train_test_rows
-from unweave.metrics.mcc import correlations
+from unweave.metrics.mcc import associations
 from unweave.utils.errors import InputError, plural
 
 Predictor = Literal["svm", "logistic", "r2"]
@@ -46,8 +46,8 @@ def sap(
         codes: Codes, (n, d).
         predictor: `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced). `logistic`: of
             a logistic regression. `r2`: squared correlation, for factors with an order, and the only one for
-            continuous factors. A sequence names one for each factor, as the metric was first defined: squared
-            correlation for numbers, accuracy for classes.
+            continuous factors; angles are compared as in `mcc`. A sequence names one for each factor, as the metric was
+            first defined: squared correlation for numbers, accuracy for classes.
         standardize: Standardize the codes for `svm` and `logistic`; the reference library does not.
         features: Groups of codes that belong together; each predicts as one.
         train: Share of the rows to train on.
@@ -67,7 +67,7 @@ def sap(
     predictors = _predictor_per_factor(predictor, c.count)
     if "r2" in predictors and any(len(g) > 1 for g in groups):
         raise InputError("sap[r2] correlates single codes with factors: for features of several use sap[logistic]")
-    scores = correlations(c.c, z) ** 2 if "r2" in predictors else np.zeros((c.count, len(groups)))  # (k, d)
+    scores = associations(c, z) ** 2 if "r2" in predictors else np.zeros((c.count, len(groups)))  # (k, d)
     by_class = [j for j, name in enumerate(predictors) if name != "r2"]
     continuous = [j for j in by_class if not c.discrete[j]]
     if continuous:

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave import metrics as _metrics
-from unweave.metrics.contract import Metric, as_matrix, as_numbers, column_name, validate_rows, variants
+from unweave.metrics.contract import CIRCULAR, Metric, as_matrix, as_numbers, column_name, validate_rows, variants
 from unweave.metrics.factors import PreparedFactors, prepared
 from unweave.metrics.uncertainty import score_table
 from unweave.utils.errors import InputError
@@ -43,7 +43,7 @@ def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int 
     truth = prepared(factors)
     rows: dict[str, dict[str, float]] = {}
     validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
-    for name, metric in _default_metrics().items():
+    for name, metric in _default_metrics(truth).items():
         with _warn_on_error(name):
             rows |= score_table(name, metric, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
     return pd.DataFrame(rows).T
@@ -70,7 +70,7 @@ def score_many(
         >>> score_many(factors, {"a": factors, "b": factors}, metrics={"mig": mig}).shape
         (2, 1)
     """
-    truth, chosen, every = prepared(factors), dict(metrics or _default_metrics()), list(codes.values())
+    truth, chosen, every = prepared(factors), dict(metrics or _default_metrics(prepared(factors))), list(codes.values())
     processes = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
     share = -(-len(every) // max(1, processes)) or 1
     # One task per process, so that each computes only once what depends only on the factors.
@@ -101,8 +101,10 @@ def _warn_on_error(name: str) -> Iterator[None]:
         warnings.warn(f"{name} was not computed: {error}", stacklevel=4)
 
 
-def _default_metrics() -> dict[str, Metric]:
-    """Return every metric that compares codes with factors, in all variants but the slow ones."""
+def _default_metrics(truth: PreparedFactors) -> dict[str, Metric]:
+    """Return every metric that compares codes with such factors, in all variants but the slow ones."""
     exports = [getattr(_metrics, name) for name in _metrics.__all__]
     usable = [thing for thing in exports if hasattr(thing, "facts") and thing.facts.truth == "factors"]
-    return {name: variant for metric in usable for name, variant in variants(metric, every=True).items()}
+    every = {name: variant for metric in usable for name, variant in variants(metric, every=True).items()}
+    has_angles = any(period is not None for period in truth.periods)
+    return {name: variant for name, variant in every.items() if has_angles or variant.facts.kinds != CIRCULAR}
