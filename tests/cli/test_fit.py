@@ -11,7 +11,7 @@ from PIL import Image
 from tests.helpers import MY_METHOD, SMALL_SQUARES, write_table
 from unweave import InputError
 from unweave.cli.fit import write_codes
-from unweave.data.readers.files import read_codes
+from unweave.data.readers.codes import read_codes
 
 
 def test_help_lists_methods_and_datasets_and_then_their_options(run):
@@ -72,10 +72,12 @@ def test_own_table_with_known_factors(run):
 
 
 def test_a_column_that_counts_the_rows_gets_a_warning(run):
-    pd.read_csv(write_table()).assign(id=range(80)).to_csv("my.csv", index=False)
-    code, _, err = run("fit", "pca", "my.csv")
+    pd.read_csv(write_table()).assign(id=range(80), step=range(80)).to_csv("my.csv", index=False)
+    code, out, err = run("fit", "pca", "my.csv", "--codes", "z.csv")
     assert code == 0
-    assert "unweave: warning: column 'id' of my.csv only counts the rows" in err
+    assert "unweave: warning: column 'step' of my.csv only counts the rows" in err
+    assert "id is an identifier" in out
+    assert pd.read_csv("z.csv")["id"].tolist() == list(range(80)), "the codes name their rows"
 
 
 def test_own_table_without_factors(run):
@@ -138,9 +140,10 @@ def test_written_codes_can_be_read_again(tmp_path):
     path = tmp_path / "codes.csv"
     codes = np.random.default_rng(0).normal(size=(5, 2))
     write_codes(path, codes, [f"{i}.png" for i in range(5)])
-    np.testing.assert_allclose(read_codes(path), codes)
+    np.testing.assert_allclose(read_codes(path).values, codes)
+    assert read_codes(path).keys["file"].tolist() == [f"{i}.png" for i in range(5)]
     pd.DataFrame({"file": [1.0, 2.0], "b": [3.0, 5.0]}).to_csv(path, index=False)
-    assert read_codes(path).shape == (2, 2)  # a number is a code, whatever it is called
-    pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}).to_csv(path, index=False)
-    with pytest.raises(InputError, match=r"'name'.* holds text, not numbers"):
+    assert read_codes(path).values.shape == (2, 2)  # a number is a code, whatever it is called
+    pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "lab": ["x", "y"] * 2}).to_csv(path, index=False)
+    with pytest.raises(InputError, match=r"'lab'.* holds text, not numbers"):
         read_codes(path)

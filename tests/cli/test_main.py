@@ -56,7 +56,7 @@ WRONG_INPUT = {
     "own name missing": (["fit", f"{MY_METHOD}:Whitning", "squares-xy"], "did you mean 'Whitening'"),
     "score nothing": (["score", "nothing.npy", "--factors", "f.npy"], "nothing.npy does not exist"),
     "score alone": (["score", "z.npy"], "nothing to compare"),
-    "score lengths": (["score", "z.npy", "--factors", "f.npy"], "3 rows of factors and 4 rows of codes"),
+    "score lengths": (["score", "z.npy", "--factors", "f.npy"], "4 rows of z.npy and 3 rows of f.npy"),
     "score swapped": (["score", "z.npy", "--factors", "wide.npy"], "axes swapped"),
     "score needs": (["score", "z.npy", "--factors", "z.npy", "--metrics", "local-isometry"], "needs --inputs"),
     "score folder": (["score", "."], "is not a run folder"),

@@ -12,7 +12,7 @@ from unweave import InputError, OwnData
         ("a,b,b\n1,2,3\n4,5,7\n", {}, "several columns named 'b'"),
         ('"a, c","b","b"\n1,2,3\n4,5,7\n', {}, "several columns named 'b'"),
         ("a,b\n1,2\n4,n/a?\n5,6\n", {}, r"numbers, but text in 1 row: first 'n/a\?' in row 1"),
-        ("a,b\n1,x\n4,y\n5,z\n", {}, r"holds text \('x'\), not numbers.*--data.factors b"),
+        ("a,b\n1,x\n4,y\n5,x\n6,y\n", {}, r"holds text \('x'\), not numbers.*--data.factors b"),
         ("a,b\n1,2\n4,5\n", {"columns": ("a", "a")}, "'a'.* is named more than once"),
     ],
 )

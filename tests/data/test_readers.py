@@ -13,7 +13,7 @@ from PIL import Image
 
 from unweave import Factor, InputError, as_data
 from unweave.data.own_data import OwnData
-from unweave.data.readers.files import read_codes, read_factors
+from unweave.data.readers.codes import read_codes, read_factors
 from unweave.data.readers.tables import read_table
 
 
@@ -236,13 +236,13 @@ def test_constant_columns_can_be_left_out(tmp_path):
 
 
 def test_codes_and_factors_from_other_tools(tmp_path):
-    (tmp_path / "f.csv").write_text("kind,size\na,1\nb,2\na,3\n")
+    (tmp_path / "f.csv").write_text("kind,size\na,1\nb,2\na,3\nb,4\n")
     table = read_factors(tmp_path / "f.csv")
     assert list(table.columns) == ["kind", "size"]
     with pytest.raises(InputError, match=r"column 'kind' .* holds text, not numbers: codes must be numbers"):
         read_codes(tmp_path / "f.csv")
     np.save(tmp_path / "z.npy", np.eye(3))
-    assert read_codes(tmp_path / "z.npy").shape == (3, 3)
+    assert read_codes(tmp_path / "z.npy").values.shape == (3, 3)
     assert read_factors(tmp_path / "z.npy").shape == (3, 3)
 
 
@@ -308,4 +308,4 @@ def test_whole_numbers_are_scored_by_their_values(tmp_path):
     np.savez(tmp_path / "f.npz", factors=ages[:, None])
     assert read_factors(tmp_path / "f.npz").to_numpy().ravel().tolist() == ages.tolist()
     np.save(tmp_path / "line.npy", ages)
-    assert read_codes(tmp_path / "line.npy").shape == (7, 1)
+    assert read_codes(tmp_path / "line.npy").values.shape == (7, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,6 +67,10 @@ def fit_options(method: type, data: type) -> Any:
         """Also write the codes to this .csv, .parquet or .npy file."""
         metrics: tuple[str, ...] = DEFAULT_METRICS
         """Metrics to compute. Most need data with known factors."""
+        test: float = 0.0
+        """Share of the rows of your own data that is held out and scored, e.g. 0.2."""
+        test_where: str = ""
+        """Condition for the rows of your own data that are held out and scored, e.g. "azimuth > 50"."""
         json: bool = False
         """Print the result as JSON."""
 
@@ -77,11 +81,10 @@ def fit_options(method: type, data: type) -> Any:
 
 def _fit(options: Any) -> None:
     from unweave import catalog
-    from unweave.data.own_data import OwnData
     from unweave.experiments.run import Run
     from unweave.experiments.runner import execute_run
 
-    run = Run(options.data, options.method)
+    run = Run(_hold_out(options), options.method)
     metrics = catalog.run_metrics(options.metrics)
     if options.codes is not None:
         check_writable(options.codes)
@@ -91,16 +94,27 @@ def _fit(options: Any) -> None:
         folder = options.out or Path("runs") / f"{run.method.name}-{title}-{run.key}"
         done = execute_run(run, folder, metrics, progress.message, progress.training)
         if options.codes is not None:
-            names = run.data.row_names() if isinstance(run.data, OwnData) else None
-            write_codes(options.codes, done.codes, names)
+            write_codes(options.codes, done.codes, done.row_names, done.row_key)
     if options.json:
         return print_runs([done], as_json=True)
+    for note in done.env["data"].get("notes", ()):
+        print_text(note)
     print_runs([done], run.title())
     for finding in done.diagnosis:
         print_text(f"- {finding}")
     if not done.factors:
         print_text("The data have no known factors, so only metrics that need none were computed.")
     return print_text(f"The run is in {folder}. To see it: unweave report {folder}")
+
+
+def _hold_out(options: Any) -> Any:
+    """Return the dataset with the test set that --test or --test-where chooses."""
+    from unweave.data.own_data import OwnData
+
+    chosen = {name: getattr(options, name) for name in ("test", "test_where") if getattr(options, name)}
+    if chosen and not isinstance(options.data, OwnData):
+        raise InputError("--test and --test-where split your own data; datasets have their own test sets (--data.part)")
+    return replace(options.data, **chosen) if chosen else options.data
 
 
 def _print_help(names: list[str]) -> None:
@@ -131,15 +145,13 @@ def check_writable(path: Path) -> None:
         raise InputError(f"cannot write {path}; choose another path")
 
 
-def write_codes(path: Path, codes: np.ndarray, names: list[str] | None = None) -> None:
-    """Write codes (n, d) as .csv, .parquet or .npy. Tables of image folders name the file of each row."""
+def write_codes(path: Path, codes: np.ndarray, names: Sequence[str] | None = None, key: str = "file") -> None:
+    """Write codes (n, d) as .csv, .parquet or .npy. Tables name each row in the column `key`, if it has a name."""
     import pandas as pd
-
-    from unweave.data.readers.files import FILE_COLUMN
 
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     if names is not None and path.suffix.lower() != ".npy":
-        table.insert(0, FILE_COLUMN, names)
+        table.insert(0, key, list(names))
     WRITERS[path.suffix.lower()](table, path)
 
 

@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from unweave.cli.explain import read_factor_data
+from unweave.cli.compare import (
+    CompareOptions,
+    Comparison,
+    print_notes,
+    read_comparison,
+    read_run_if_any,
+    report_warnings,
+)
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import STDOUT, docstring_summary, is_run, parse_options, print_json, print_table
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
+    from unweave.experiments.evaluation import MetricInputs
+    from unweave.experiments.run import FinishedRun
     from unweave.metrics.contract import Metric
 
 Notify = Callable[[str], None]
@@ -27,13 +34,9 @@ MIN_WIDTH_FOR_TEXT = 110  # columns of a terminal that has room for intervals an
 
 
 @dataclass(kw_only=True)
-class Score:
+class Score(CompareOptions):
     """Score codes against known factors: those of a run, or arrays from any other tool."""
 
-    codes: tyro.conf.Positional[Path]
-    """A run folder, or a file of codes with one row per sample (.npy .npz .csv .parquet)."""
-    factors: Path | None = None
-    """File with the true factors, one row per sample, in the same order."""
     inputs: Path | None = None
     """File or image folder with the observations, for metrics that need no factors (local-isometry)."""
     metrics: tuple[str, ...] = ()
@@ -59,12 +62,17 @@ def score(args: list[str]) -> None:
     metrics = catalog.find_metrics(names, every=options.all)
     with show_progress(quiet=options.json) as progress:
         progress.message(f"scoring {options.codes}")
-        compute = score_run if is_run(options.codes) else score_files
-        rows = compute(options, metrics, progress.message)
+        run, pair = read_run_if_any(options.codes), None
+        if run is None or options.factors is not None or options.inputs is not None:
+            rows, pair = score_files(options, metrics, progress.message, run)
+        else:
+            rows = score_run(options, metrics, progress.message, run)
     if options.json:
         has_details = options.chance or options.bootstrap
         finite = {name: {k: v if math.isfinite(v) else None for k, v in row.items()} for name, row in rows.items()}
         return print_json(finite if has_details else {name: row["value"] for name, row in finite.items()})
+    if pair is not None:
+        print_notes(pair)
     return _print_scores(rows, metrics, str(options.codes))
 
 
@@ -83,17 +91,10 @@ def _print_scores(scores: ScoreRows, metrics: dict[str, Metric], title: str) -> 
     print_table(columns[:count], [row[:count] for row in rows], title)
 
 
-def score_run(options: Score, metrics: dict[str, Metric], notify: Notify) -> ScoreRows:
+def score_run(options: Score, metrics: dict[str, Metric], notify: Notify, run: FinishedRun) -> ScoreRows:
     """Return the stored scores of a run, and those that its codes and its factors allow."""
-    import torch
-
     from unweave.catalog import load
-    from unweave.experiments.evaluation import MetricInputs
-    from unweave.experiments.run import read_run
 
-    run = read_run(options.codes)
-    if options.factors is not None or options.inputs is not None:
-        return score_codes(run.codes, read_reference(options, run.codes), options, metrics, notify)
     stored: ScoreRows = {}
     if not (options.chance or options.bootstrap):
         for name, value in run.scores.items():
@@ -110,19 +111,44 @@ def score_run(options: Score, metrics: dict[str, Metric], notify: Notify) -> Sco
     if any(metric.facts.truth == "decoder" for metric in missing.values()):
         with contextlib.suppress(InputError):  # a class of the user, whose file the folder does not name
             model = load(options.codes)
-    reference = MetricInputs(None, torch.tensor(run.truth), run.factors, model)
-    return stored | score_codes(run.codes, reference, options, missing, notify, min_scores=0 if stored else 1)
+    pair = read_comparison(options, run)
+    reference = as_metric_inputs(pair, None, model)
+    return stored | score_codes(pair.codes, reference, options, missing, notify, min_scores=0 if stored else 1)
 
 
-def score_files(options: Score, metrics: dict[str, Metric], notify: Notify) -> ScoreRows:
-    """Return every score that the files allow."""
-    from unweave.data.readers.files import read_codes
-
+def score_files(
+    options: Score, metrics: dict[str, Metric], notify: Notify, run: FinishedRun | None
+) -> tuple[ScoreRows, Comparison]:
+    """Return every score that the files allow, and how codes and factors were brought together."""
     needs_nothing = bool(options.metrics) and all(metric.facts.truth == "nothing" for metric in metrics.values())
     if options.factors is None and options.inputs is None and not needs_nothing:
         raise InputError("nothing to compare the codes with: give --factors FILE, or --inputs FILE for local-isometry")
-    codes = read_codes(options.codes)
-    return score_codes(codes, read_reference(options, codes), options, metrics, notify)
+    pair = read_comparison(options, run)
+    report_warnings(pair)
+    inputs = None if options.inputs is None else read_matching_inputs(options, pair)
+    return score_codes(pair.codes, as_metric_inputs(pair, inputs), options, metrics, notify), pair
+
+
+def as_metric_inputs(pair: Comparison, inputs: Any, model: Any = None) -> MetricInputs:
+    """Return what metrics compare codes with."""
+    from unweave.experiments.evaluation import MetricInputs
+
+    return MetricInputs(inputs, pair.c, pair.factors, model, pair.code_periods)
+
+
+def read_matching_inputs(options: Score, pair: Comparison) -> Any:
+    """Return the observations of --inputs in the order of the codes."""
+    from unweave.data.readers.codes import read_inputs
+    from unweave.data.readers.join import join_rows
+
+    assert options.inputs is not None
+    inputs = read_inputs(options.inputs)
+    names = (options.codes.name, inputs.source)
+    join = join_rows(pair.keys, inputs.keys, names, (len(pair.codes), len(inputs.values)))
+    if len(join.left) < len(pair.codes):
+        raise InputError(f"not every row of the codes has an observation in {options.inputs}: {join.note}")
+    pair.notes.append(f"inputs: {join.note}")
+    return inputs.values[join.right]
 
 
 def score_codes(
@@ -164,21 +190,3 @@ def _explain_missing(name: str, metric: Metric, codes: Path) -> str:
         "labels": f"{name} needs the predictions of a classifier: call unweave.metrics on them",
         "runs": f"{name} compares runs: unweave select RUNS",
     }.get(metric.facts.truth, f"{name} needs --{metric.facts.truth} FILE, with values that can be ordered")
-
-
-def read_reference(options: Score, codes: Any) -> Any:
-    """Return what the codes are compared with, from --factors and --inputs; raise InputError if the rows differ."""
-    import torch
-
-    from unweave.data.readers.files import read_data
-    from unweave.experiments.evaluation import MetricInputs
-    from unweave.metrics.contract import validate_pair
-
-    data = None if options.factors is None else read_factor_data(options.factors)
-    inputs = None if options.inputs is None else read_data(options.inputs)[0]
-    if data is not None:
-        validate_pair(data.c, codes)
-    if inputs is not None:
-        validate_pair(inputs, codes, what="inputs")
-    factors = torch.zeros(len(codes), 0) if data is None else data.c
-    return MetricInputs(inputs, factors, () if data is None else data.factors)

@@ -86,6 +86,8 @@ class FactorData(ABC):
     """Names of the columns of a table; empty for other data."""
     row_names: tuple[str, ...] | None = None
     """Identifiers of the rows of a user's own data, e.g. names of image files; None where there are none."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about how the data were read: matched rows, kinds of factors, columns left out."""
     row_key: str = "row"
     """Name of the identifiers, e.g. "file" or the column of a table that holds them."""
 

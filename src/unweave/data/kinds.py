@@ -53,6 +53,11 @@ def is_identifier_name(name: str) -> bool:
     return bool(IDENTIFIER_NAMES.fullmatch(name.strip()))
 
 
+def is_mostly_numeric(texts: pd.Series) -> bool:
+    """Return whether a column of text holds numbers, but for a few wrong cells."""
+    return bool(pd.to_numeric(texts, errors="coerce").notna().sum() * 2 > len(texts))
+
+
 def reason_to_leave_out(column: pd.Series) -> str:
     """Return why a column is no factor (identifier, date, free text, constant); '' if it may be one."""
     values = column.dropna()
@@ -66,6 +71,8 @@ def reason_to_leave_out(column: pd.Series) -> str:
     if pd.api.types.is_numeric_dtype(column):
         return "an identifier" if is_unique and is_identifier_name(str(column.name)) else ""
     texts = values.astype(str)
+    if is_mostly_numeric(texts):
+        return ""  # another message names the wrong cells
     if texts.str.fullmatch(DATES.pattern).all():
         return "a date"
     count = texts.nunique()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,31 +11,56 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from unweave.data.conditions import rows_where
+from unweave.data.containers import Table
 from unweave.data.conversion import as_data
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.data.readers.files import check_exists, read_data
+from unweave.data.kinds import KindSpec, check_kinds, describe_factor, hint_at_angles, kinds_from_flags
+from unweave.data.readers.files import check_exists
 from unweave.data.readers.images import image_files
+from unweave.data.readers.own_rows import Missing, Rows, Selection, read_rows
+from unweave.data.readers.tables import check_gaps
 from unweave.utils.errors import InputError, constant_data_error, plural
 from unweave.utils.storage import sha256
 from unweave.utils.validation import check_finite
+
+TEST_SEED = 0  # the held-out rows do not depend on the seed of a method, so that seeds can be compared
 
 
 class OwnData(Dataset):
     """Your own data: a table, an array, or a folder of images, whose sub-folders are labels.
 
     Example:
-        >>> data = OwnData(path="measurements.csv", factors=("age",)).load()  # doctest: +SKIP
+        >>> data = OwnData(path="photos/", table="factors.csv", circular=("azimuth=360",)).load()  # doctest: +SKIP
     """
 
     path: Path
-    """File (.csv, .tsv, .txt, .parquet, .npy, .npz) or folder of images."""
+    """File (.csv, .tsv, .txt, .parquet, .npy, .npz) or folder of images. A table may have a column of image paths."""
+    table: Path | None = None
+    """Table of factors for the images of a folder, matched by file name, with or without folder and extension."""
     factors: tuple[str, ...] = ()
     """Columns of a table, or arrays of an .npz, with true factors, for scores, labels and pairs."""
     columns: tuple[str, ...] = ()
     """Columns of a table, or the array of an .npz, to learn from; by default everything that is not a factor."""
+    ignore: tuple[str, ...] = ()
+    """Columns of a table to leave out."""
+    missing: Missing = "error"
+    """Missing values of a table: raise an error, drop the rows, or fill numbers with the median of their column."""
     drop_constant: bool = False
     """Leave out constant columns instead of raising an error."""
+    continuous: tuple[str, ...] = ()
+    """Factors that are measured numbers, such as age. By default those with more than 100 values or few rows each."""
+    ordinal: tuple[str, ...] = ()
+    """Factors whose values are ordered levels. By default numbers with few values."""
+    nominal: tuple[str, ...] = ()
+    """Factors whose values are classes without an order. By default text and true/false."""
+    circular: tuple[str, ...] = ()
+    """Factors that are angles, as NAME or NAME=PERIOD, e.g. azimuth=360 hour=24."""
+    test: float = 0.0
+    """Share of the rows that is held out, at random, and scored; 0 scores all rows."""
+    test_where: str = ""
+    """Condition on columns for the rows that are held out and scored, e.g. "azimuth > 50 and lab == B"."""
 
     def title(self) -> str:
         """Return the name of the file or folder."""
@@ -42,8 +68,11 @@ class OwnData(Dataset):
 
     def recipe(self) -> dict[str, Any]:
         """Return the recipe with the hash of the content, so that a moved file is the same data."""
-        fields = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
-        return {"name": self.title(), "sha256": self.sha256, **fields}
+        always = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
+        defaults = {f.name: f.default for f in fields(self) if f.name not in ("path", "table", *always)}
+        changed = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
+        table = {} if self.table is None else {"table_sha256": sha256(Path(self.table))}
+        return {"name": self.title(), "sha256": self.sha256, **always, **changed, **table}
 
     @cached_property
     def sha256(self) -> str:
@@ -52,34 +81,85 @@ class OwnData(Dataset):
         check_exists(path)
         return sha256(*image_files(path), below=path) if path.is_dir() else sha256(path)
 
-    def row_names(self) -> list[str] | None:
-        """Return the image file of each row, relative to the folder; None for other data."""
-        path = Path(self.path)
-        return [p.relative_to(path).as_posix() for p in image_files(path)] if path.is_dir() else None
-
     def load(self) -> FactorData:
-        """Read and validate the data."""
-        x, labels = read_data(Path(self.path), factors=self.factors, columns=self.columns)
-        if x.shape[1] == 0:
-            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
-        if isinstance(x, pd.DataFrame):
-            _warn_of_counters(self.path, x)
-            names, x = list(x.columns), x.to_numpy(np.float64)
-        else:
-            names = [f"column {i}" for i in range(x.shape[1])]
-        check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
-        if x.ndim == 2:
-            x = self._drop_constants(x, names)
-        for name in labels.columns:
-            if labels[name].nunique() < 2:
-                raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
-        return as_data(x, labels if len(labels.columns) else None)
+        """Read and validate the data; with a test set, return the other rows."""
+        return self._load_part(test=False)
 
-    def _drop_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
-        """Return x without constant columns, or raise an error that names them."""
+    def evaluation_data(self, data: FactorData) -> FactorData:
+        """Return the rows that were held out, or all of them if there is no test set."""
+        return self._load_part(test=True) if self.test or self.test_where else data
+
+    def _load_part(self, *, test: bool) -> FactorData:
+        table = None if self.table is None else Path(self.table)
+        selection = Selection(tuple(self.factors), tuple(self.columns), tuple(self.ignore), self.missing)
+        rows = read_rows(Path(self.path), selection, table)
+        if rows.x.shape[1] == 0:
+            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
+        x, names = self._observations(rows)
+        for name in rows.labels.columns:
+            check_gaps(table or Path(self.path), rows.labels[name])
+            if rows.labels[name].nunique() < 2:
+                raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
+        # Columns that were chosen, or are names of folders, are factors however many values they have.
+        text = [str(n) for n in rows.labels.columns if not pd.api.types.is_numeric_dtype(rows.labels[n])]
+        kinds: dict[str, KindSpec] = dict.fromkeys(text, "nominal")
+        kinds |= kinds_from_flags(self.continuous, self.ordinal, self.nominal, self.circular)
+        labels = rows.labels if len(rows.labels.columns) else None
+        check_kinds(kinds, list(map(str, rows.labels.columns)))
+        data = as_data(x, labels, kinds=kinds)
+        assert isinstance(data, Table)
+        data.feature_names, data.row_key, data.notes = names, rows.key, tuple(rows.notes + describe_kinds(data))
+        data.row_names = None if rows.names is None else tuple(rows.names)
+        return self._split(data, rows, test=test) if self.test or self.test_where else data
+
+    def _observations(self, rows: Rows) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the observations as an array without constant columns, and the names of the columns of a table."""
+        if isinstance(rows.x, pd.DataFrame):
+            _warn_of_counters(self.path, rows.x)
+            names, x = [str(name) for name in rows.x.columns], rows.x.to_numpy(np.float64)
+        else:
+            names, x = [f"column {i}" for i in range(rows.x.shape[1])], rows.x
+        check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
+        if x.ndim > 2:
+            return x, ()
+        kept = self._varying_columns(x, names)
+        x = x if kept.all() else x[:, kept]
+        named = isinstance(rows.x, pd.DataFrame)
+        return x, tuple(name for name, keep in zip(names, kept, strict=True) if keep) if named else ()
+
+    def _split(self, data: Table, rows: Rows, *, test: bool) -> Table:
+        """Return the rows that are held out, or the others."""
+        held_out = self._held_out_rows(rows)
+        count = int(held_out.sum())
+        if count < 2 or len(held_out) - count < 2:
+            text = f"{plural(count, 'row')} of {len(held_out):,} would be held out"
+            raise InputError(f"{text}: expected at least two rows to learn from and two to score")
+        chosen = np.flatnonzero(held_out == test)
+        part = Table(data.x[chosen], data.c[chosen], data.factors)
+        part.feature_names, part.row_key = data.feature_names, data.row_key
+        part.row_names = None if data.row_names is None else tuple(data.row_names[i] for i in chosen)
+        note = (
+            f"scores are of {plural(count, 'held-out row')}; {plural(len(held_out) - count, 'row')} were learned from"
+        )
+        part.notes = (*data.notes, note)
+        return part
+
+    def _held_out_rows(self, rows: Rows) -> np.ndarray:
+        if self.test_where and self.test:
+            raise InputError("--data.test and --data.test-where are two ways to choose the test set: give one")
+        if self.test_where:
+            columns = rows.labels if not isinstance(rows.x, pd.DataFrame) else pd.concat([rows.labels, rows.x], axis=1)
+            return rows_where(columns, self.test_where)
+        if not 0 < self.test < 1:
+            raise InputError(f"test={self.test:g}: expected a share of the rows between 0 and 1")
+        order = np.random.default_rng(TEST_SEED).permutation(len(rows.x))
+        return order < round(self.test * len(rows.x))
+
+    def _varying_columns(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+        """Return which columns are not constant, (d,), or raise an error that names those that are."""
         constant = (x == x[:1]).all(0)
         if not constant.any():
-            return x
+            return ~constant
         which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
         which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
         if constant.all():
@@ -89,7 +169,7 @@ class OwnData(Dataset):
             change, them = ("changes", "it") if count == 1 else ("change", "them")
             text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
             raise InputError(f"{text}. Remove {them}, or drop {them}: --data.drop-constant")
-        return x[:, ~constant]
+        return ~constant
 
 
 def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
@@ -101,3 +181,11 @@ def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
                 "measurement, name the columns to use: --data.columns A B ...",
                 stacklevel=2,
             )
+
+
+def describe_kinds(data: Table) -> list[str]:
+    """Return notes on the kinds of the factors."""
+    if not data.factors:
+        return []
+    kinds = "factors: " + ", ".join(describe_factor(factor) for factor in data.factors)
+    return [kinds, *hint_at_angles(data.factors, data.c.numpy())]

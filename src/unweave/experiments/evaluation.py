@@ -30,9 +30,9 @@ Scores = dict[str, float | None]
 """Values by column name; None where the data do not allow the metric."""
 
 
-def evaluation_sample(run: Run, data: FactorData, size: int) -> Sample:
-    """Return the observations that a run is scored on: all points, or `size` of them."""
-    return run.data.evaluation_data(data).collect(size, Generator().manual_seed(EVALUATION_SEED))
+def evaluation_sample(data: FactorData, size: int) -> Sample:
+    """Return the observations that a run is scored on: all points of its evaluation data, or `size` of them."""
+    return data.collect(size, Generator().manual_seed(EVALUATION_SEED))
 
 
 class MetricInputs:
@@ -59,17 +59,17 @@ class MetricInputs:
         """Return observations, method, None, or the factors of the kinds that the metric is defined for."""
         if metric.facts.truth != "factors":
             return {"inputs": self.x, "decoder": self.method}.get(metric.facts.truth)
-        columns = self._columns(metric)
-        if columns not in self._prepared:
-            values = torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in columns], 1)
-            self._prepared[columns] = self._prepare(values, [self.factors[j] for j in columns])
-        return self._prepared[columns]
+        return self.prepare(self._columns(metric))
 
-    def _prepare(self, values: Tensor, factors: Sequence[Factor]) -> PreparedFactors:
-        """Return the values (n, k) of factors with their kinds; nothing is guessed from the values."""
-        c = prepared(values).c  # validated
-        discrete = [factor.size is not None for factor in factors]
-        return PreparedFactors(c, discrete, [factor.period for factor in factors], self.code_periods)
+    def prepare(self, columns: Sequence[int]) -> PreparedFactors:
+        """Return some factors with their values and kinds; nothing is guessed from the values."""
+        key = tuple(columns)
+        if key not in self._prepared:
+            factors = [self.factors[j] for j in key]
+            c = prepared(torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in key], 1)).c  # validated
+            discrete, periods = [f.size is not None for f in factors], [f.period for f in factors]
+            self._prepared[key] = PreparedFactors(c, discrete, periods, self.code_periods)
+        return self._prepared[key]
 
     def _columns(self, metric: Metric) -> tuple[int, ...]:
         return tuple(j for j, f in enumerate(self.factors) if f.kind in metric.facts.kinds and not f.noise)

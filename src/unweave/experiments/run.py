@@ -87,7 +87,7 @@ class FinishedRun(NamedTuple):
 
 
 class EvaluationSet(NamedTuple):
-    """The training data of a pack of runs and the sample that they are scored on."""
+    """The data that a pack of runs is scored on, and the sample of them."""
 
     data: FactorData
     sample: Sample
@@ -250,6 +250,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
             "observations": len(evaluation.inputs),
             "shape": list(evaluation.data.shape),
             "factors": [vars(f) for f in evaluation.data.factors],
+            "notes": list(evaluation.data.notes),
             "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version(), "unweave": __version__}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
-RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
+RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method", "test", "test_where"}  # flags of `unweave fit`
 MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 

@@ -9,14 +9,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_predict
 
 from unweave.metrics.circular import no_angles_error
-from unweave.metrics.contract import metric
+from unweave.metrics.contract import CIRCULAR, metric
 from unweave.metrics.factors import PreparedFactors, prepare_factors, unit_circle
 from unweave.utils.errors import InputError
 
 FOLDS = 5
 
 
-@metric(paper="Unweave", best=0.0, worst=None, circular=("",))
+@metric(paper="Unweave", best=0.0, worst=None, kinds={"": CIRCULAR})
 def angle_error(factors: Any, codes: Any, *, seed: int = 0) -> float:
     """Median error of circular factors that are read from the codes, in units of the factor.
 

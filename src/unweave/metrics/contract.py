@@ -36,14 +36,8 @@ class Facts(NamedTuple):
     """Variants that the plain name selects."""
     slow: tuple[str, ...]
     """Variants that are computed only if they are named."""
-    ordered: tuple[str, ...]
-    """Variants that need factors with an order; classes without one are left out."""
-    circular: tuple[str, ...] = ()
-    """Variants for circular factors; all others are left out."""
-
-    def kinds_of(self, variant: str) -> tuple[Kind, ...]:
-        """Return the kinds of factors that a variant is defined for."""
-        return CIRCULAR if variant in self.circular else ORDERED if variant in self.ordered else ("nominal", *ORDERED)
+    variant_kinds: Mapping[str, tuple[Kind, ...]]
+    """Kinds of factors of variants that are not defined for all kinds; other factors are left out."""
 
 
 class Metric(Protocol):
@@ -59,6 +53,8 @@ class Metric(Protocol):
 F = TypeVar("F", bound=Callable[..., Any])
 ORDERED: tuple[Kind, ...] = ("ordinal", "circular", "real")
 CIRCULAR: tuple[Kind, ...] = ("circular",)
+ALL_KINDS: tuple[Kind, ...] = ("nominal", *ORDERED)
+EVERY_KIND: Mapping[str, tuple[Kind, ...]] = {}
 PLAIN: Mapping[str, Mapping[str, Any]] = {"": {}}
 
 
@@ -71,8 +67,7 @@ def metric(
     variants: Mapping[str, Mapping[str, Any]] = PLAIN,
     default: tuple[str, ...] = (),
     slow: tuple[str, ...] = (),
-    ordered: tuple[str, ...] = (),
-    circular: tuple[str, ...] = (),
+    kinds: Mapping[str, tuple[Kind, ...]] = EVERY_KIND,
 ) -> Callable[[F], F]:
     """Mark a function `score(truth, codes)` as a metric; the function itself is not changed.
 
@@ -84,8 +79,7 @@ def metric(
         variants: Settings by name: `{"gbt": {"estimator": "gbt"}}` makes `score[gbt]` a name.
         default: Variants that the plain name selects; default: the first.
         slow: Variants that are computed only if they are named.
-        ordered: Variants that need factors with an order.
-        circular: Variants for circular factors only.
+        kinds: Kinds of factors by variant, where it is not defined for all: `{"": ORDERED}`, `{"": CIRCULAR}`.
 
     Example:
         >>> import numpy as np
@@ -98,8 +92,8 @@ def metric(
 
     def mark(function: F) -> F:
         defaults = default or (next(iter(variants)),)
-        facts = Facts(paper, best, truth, ("nominal", *ORDERED), worst, variants, defaults, slow, ordered, circular)
-        cast(Any, function).facts = facts._replace(kinds=facts.kinds_of(defaults[0]))
+        allowed = kinds.get(defaults[0], ALL_KINDS)
+        cast(Any, function).facts = Facts(paper, best, truth, allowed, worst, variants, defaults, slow, kinds)
         return function
 
     return mark
@@ -110,7 +104,7 @@ class Variant:
 
     def __init__(self, metric: Metric, name: str) -> None:
         self.metric, self.settings, self.facts = metric, metric.facts.variants[name], metric.facts
-        self.facts = self.facts._replace(kinds=self.facts.kinds_of(name))
+        self.facts = self.facts._replace(kinds=self.facts.variant_kinds.get(name, ALL_KINDS))
         self.__name__ = kebab(metric.__name__) + (f"[{name}]" if name else "")
         self.__doc__ = metric.__doc__
 

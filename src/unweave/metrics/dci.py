@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV
 
-from unweave.metrics.contract import metric
+from unweave.metrics.contract import ORDERED, metric
 from unweave.metrics.factors import (
     PreparedFactors,
     active_codes,
@@ -50,7 +50,7 @@ class DCI(NamedTuple):
         "gbt": {"estimator": "gbt"},
     },
     slow=("rf", "rf-cv", "gbt"),
-    ordered=("lasso",),
+    kinds={"lasso": ORDERED},
 )
 def dci(
     factors: Any,

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from unweave.metrics.circular import circular_associations, no_angles_error
-from unweave.metrics.contract import metric
+from unweave.metrics.contract import CIRCULAR, ORDERED, metric
 from unweave.metrics.factors import PreparedFactors, prepare_factors
 from unweave.utils.errors import InputError
 
@@ -17,8 +17,7 @@ from unweave.utils.errors import InputError
 @metric(
     paper="Hyvarinen and Morioka (2016)",
     variants={"": {}, "spearman": {"correlation": "spearman"}, "circular": {"only_circular": True}},
-    ordered=("", "spearman"),
-    circular=("circular",),
+    kinds={"": ORDERED, "spearman": ORDERED, "circular": CIRCULAR},
 )
 def mcc(
     factors: Any,

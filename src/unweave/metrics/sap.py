@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from unweave.metrics.contract import metric
+from unweave.metrics.contract import ORDERED, metric
 from unweave.metrics.factors import active_codes, check_trainable, group_columns, prepare_factors, train_test_rows
 from unweave.metrics.mcc import associations
 from unweave.utils.errors import InputError, plural
@@ -24,7 +24,7 @@ SVM: dict[str, Any] = {"C": 0.01, "class_weight": "balanced", "random_state": 0}
     paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3",
     variants={"svm": {"predictor": "svm"}, "logistic": {"predictor": "logistic"}, "r2": {"predictor": "r2"}},
     default=("svm", "r2"),
-    ordered=("r2",),
+    kinds={"r2": ORDERED},
 )
 def sap(
     factors: Any,

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from unweave.utils.errors import InputError
 
 IMAGE_FORMATS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+FOLDER_LEVELS = {0: [], 1: ["label"], 2: ["domain", "class"]}  # names of factors by the depth of sub-folders
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -35,8 +36,30 @@ def _natural_key(name: str) -> list[str | int]:
 
 
 def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return images as bytes, (n, channels, h, w), gray if all are, and sub-folders as the factor `label`."""
+    """Return images as bytes, (n, channels, h, w), gray if all are, and the names of their sub-folders as factors."""
     paths = image_files(folder)
+    return read_image_files(paths), folder_labels([path.parent.relative_to(folder).parts for path in paths])
+
+
+def folder_labels(folders: list[tuple[str, ...]]) -> pd.DataFrame:
+    """Return the sub-folders of images as factors.
+
+    One level is called `label`, two are `domain` and `class`, more are numbered. Images at different depths have one
+    factor `label`: the whole path. A level that is the same for all images is left out.
+    """
+    depths = {len(parts) for parts in folders}
+    if len(depths) > 1:
+        return pd.DataFrame({"label": ["/".join(parts) or "." for parts in folders]})
+    names = FOLDER_LEVELS.get(depth := depths.pop(), [f"folder{i + 1}" for i in range(depth)])
+    levels = {name: [parts[i] for parts in folders] for i, name in enumerate(names)}
+    varying = {name: values for name, values in levels.items() if len(set(values)) > 1}
+    if len(varying) == 1:
+        return pd.DataFrame({"label": next(iter(varying.values()))})
+    return pd.DataFrame(varying, index=range(len(folders)))
+
+
+def read_image_files(paths: list[Path]) -> np.ndarray:
+    """Return images of one size as bytes, (n, channels, h, w), gray if all are."""
     first = decode_image(paths[0], str(paths[0]))
     images = [first]
     for path in paths[1:]:
@@ -48,9 +71,7 @@ def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
             )
         images.append(image)
     channels = max(len(image) for image in images)
-    x = np.stack([image if len(image) == channels else np.repeat(image, channels, 0) for image in images])
-    labels = [path.parent.relative_to(folder).as_posix() for path in paths]
-    return x, pd.DataFrame({"label": labels} if len(set(labels)) > 1 else {})
+    return np.stack([image if len(image) == channels else np.repeat(image, channels, 0) for image in images])
 
 
 def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:

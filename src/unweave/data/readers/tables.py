@@ -88,13 +88,18 @@ def split_table(
             raise InputError(f"column {name!r} of {path} is named more than once in --data.factors and --data.columns")
     labels = table[list(factors)]
     for name in factors:
-        if labels[name].isna().any():
-            raise InputError(f"factor {name!r} of {path} has gaps, first in row {int(labels[name].isna().argmax())}")
+        check_gaps(path, labels[name])
     x = table[list(columns)] if columns else table.drop(columns=list(factors))
     for name in x.columns:
         if not pd.api.types.is_numeric_dtype(x[name]) or pd.api.types.is_bool_dtype(x[name]):
             raise InputError(_describe_text_column(path, x[name]))
     return x, labels
+
+
+def check_gaps(path: Path, factor: pd.Series) -> None:
+    """Raise an InputError for a factor with missing values."""
+    if factor.isna().any():
+        raise InputError(f"factor {factor.name!r} of {path} has gaps, first in row {int(factor.isna().argmax())}")
 
 
 def _describe_text_column(path: Path, column: pd.Series) -> str:

@@ -1,0 +1,194 @@
+"""Rows of a user's own data: observations, labels and identifiers, from one file or from images with a table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from unweave.data.kinds import reason_to_leave_out
+from unweave.data.readers.files import check_exists, read_data
+from unweave.data.readers.images import IMAGE_FORMATS, image_files, read_image_files
+from unweave.data.readers.join import join_rows, key_columns
+from unweave.data.readers.tables import TABLE_FORMATS, read_table, split_table
+from unweave.utils.errors import InputError, plural, unknown
+
+Missing = Literal["error", "drop", "median"]
+MIN_IMAGE_SHARE = 0.9  # of the values of a column that must name image files before the images are read
+
+
+@dataclass
+class Rows:
+    """Observations with their labels, row by row."""
+
+    x: np.ndarray | pd.DataFrame  # (n, d) or (n, ..., h, w)
+    labels: pd.DataFrame  # (n, k)
+    names: list[str] | None = None  # identifiers of the rows
+    key: str = "row"  # what the identifiers are called
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which columns to learn from, which are factors, which are ignored, and what becomes of gaps."""
+
+    factors: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    missing: Missing = "error"
+
+
+def read_rows(path: Path, selection: Selection, table: Path | None = None) -> Rows:
+    """Return the rows of a file or a folder of images; `table` has more labels for them, matched by file name."""
+    if path.is_dir():
+        return _read_folder(path, selection, table)
+    if table is not None:
+        return _with_table(Rows(*read_data(path, columns=selection.columns)), path, table, selection)
+    if path.suffix.lower() in TABLE_FORMATS:
+        check_exists(path)
+        return _read_table_rows(path, selection)
+    if selection.ignore:
+        raise InputError(f"{path} is no table: --data.ignore names columns of a table")
+    return Rows(*read_data(path, factors=selection.factors, columns=selection.columns))
+
+
+# Images -----------------------------------------------------------------------------------------------------------
+
+
+def _read_folder(path: Path, selection: Selection, table: Path | None) -> Rows:
+    if table is None and (selection.factors or selection.columns or selection.ignore):
+        raise InputError(
+            f"{path} is a folder of images and has no columns: its sub-folders are its labels, "
+            "and --data.table FILE names a table with more of them"
+        )
+    if selection.columns:
+        raise InputError(f"{path} is a folder of images: all pixels are learned from, so leave out --data.columns")
+    x, labels = read_data(path)
+    names = [p.relative_to(path).as_posix() for p in image_files(path)]
+    rows = Rows(x, labels, names, "file")
+    if len(labels.columns):
+        rows.notes.append(f"labels from sub-folders: {', '.join(map(str, labels.columns))}")
+    return rows if table is None else _with_table(rows, path, table, selection)
+
+
+def _with_table(rows: Rows, path: Path, table_path: Path, selection: Selection) -> Rows:
+    """Return the rows that a table has labels for, with the columns of the table."""
+    check_exists(table_path)
+    table = _drop_ignored(table_path, read_table(table_path), selection.ignore)
+    keys = pd.DataFrame({} if rows.names is None else {rows.key: rows.names}, index=range(len(rows.x)))
+    join = join_rows(keys, key_columns(table), (path.name, table_path.name), (len(rows.x), len(table)))
+    rows.notes.append(f"{table_path.name}: {join.note}")
+    table = table.iloc[join.right].reset_index(drop=True)
+    labels = rows.labels.iloc[join.left].reset_index(drop=True)
+    for name in selection.factors:
+        if name not in table.columns and name not in labels.columns:
+            raise unknown(f"column of {table_path.name}", name, [*map(str, table.columns), *map(str, labels.columns)])
+    both = pd.concat([labels.drop(columns=[n for n in labels if n in table.columns]), table], axis=1)
+    chosen = both[list(selection.factors)] if selection.factors else _leave_out(both, rows.notes)
+    x = rows.x.iloc[join.left] if isinstance(rows.x, pd.DataFrame) else rows.x[join.left]
+    names = None if rows.names is None else [rows.names[i] for i in join.left]
+    return Rows(x, chosen, names, rows.key, rows.notes)
+
+
+def _image_column(path: Path, table: pd.DataFrame) -> tuple[str, list[Path]] | None:
+    """Return the column of a table that names image files beside it, or in the working folder, and their paths."""
+    for name in table.columns:
+        if pd.api.types.is_numeric_dtype(table[name]):
+            continue
+        texts = table[name].dropna().astype(str)
+        if texts.empty:
+            continue
+        is_image = texts.map(lambda text: os.path.splitext(text)[1].lower() in IMAGE_FORMATS)  # noqa: PTH122
+        if len(texts) < len(table) or is_image.sum() < MIN_IMAGE_SHARE * len(texts):
+            continue
+        files = [next((p for p in (path.parent / text, Path(text)) if p.is_file()), None) for text in texts]
+        absent = [text for text, file in zip(texts, files, strict=True) if file is None]
+        if len(absent) == len(texts):
+            continue  # names of files that are not here: only identifiers
+        if absent:
+            raise InputError(
+                f"column {name!r} of {path} names images, but {plural(len(absent), 'file')} do not exist, first "
+                f"{absent[0]!r} (looked beside the table and in the working folder): add them, or drop those rows"
+            )
+        return str(name), [file for file in files if file is not None]
+    return None
+
+
+# Tables -----------------------------------------------------------------------------------------------------------
+
+
+def _read_table_rows(path: Path, selection: Selection) -> Rows:
+    table = _drop_ignored(path, read_table(path), selection.ignore)
+    images = None if selection.columns else _image_column(path, table)
+    if images is not None:
+        return _read_listed_images(path, table, *images, selection)
+    notes: list[str] = []
+    stated = {*selection.factors, *selection.columns}
+    names, key = _row_identifiers(table, selection.columns)
+    if not selection.columns:
+        kept = [name for name in table.columns if name in stated or pd.api.types.is_numeric_dtype(table[name])]
+        rest = table.drop(columns=kept)
+        table = table[[c for c in table.columns if c in kept or c in _leave_out(rest, notes, constant=False).columns]]
+        if key in table.columns and key not in stated and pd.api.types.is_numeric_dtype(table[key]):
+            table = table.drop(columns=[key])
+            notes.append(f"left out: {key} is an identifier")
+    table, rows_left = _fill_gaps(path, table, selection, notes)
+    x, labels = split_table(path, table, selection.factors, selection.columns)
+    return Rows(x, labels, None if names is None else [names[i] for i in rows_left], key, notes)
+
+
+def _read_listed_images(path: Path, table: pd.DataFrame, column: str, files: list[Path], selection: Selection) -> Rows:
+    notes = [f"column {column!r} of {path.name} names {plural(len(files), 'image')}, which are learned from"]
+    labels = table.drop(columns=[column])
+    for name in selection.factors:
+        if name not in labels.columns:
+            raise unknown(f"column of {path.name}", name, map(str, labels.columns))
+    labels = labels[list(selection.factors)] if selection.factors else _leave_out(labels, notes)
+    return Rows(read_image_files(files), labels, table[column].astype(str).tolist(), column, notes)
+
+
+def _drop_ignored(path: Path, table: pd.DataFrame, ignore: tuple[str, ...]) -> pd.DataFrame:
+    for name in ignore:
+        if name not in table.columns:
+            raise unknown(f"column of {path.name}", name, map(str, table.columns))
+    return table.drop(columns=list(ignore))
+
+
+def _row_identifiers(table: pd.DataFrame, columns: tuple[str, ...]) -> tuple[list[str] | None, str]:
+    """Return the column that names the rows, if every row has another name, and what it is called."""
+    keys = key_columns(table.drop(columns=list(columns), errors="ignore"))
+    unique = [name for name in keys.columns if keys[name].is_unique and table[name].notna().all()]
+    return (keys[unique[0]].tolist(), str(unique[0])) if unique else (None, "row")
+
+
+def _leave_out(table: pd.DataFrame, notes: list[str], *, constant: bool = True) -> pd.DataFrame:
+    """Return the columns that may be factors; note the others with the reason."""
+    reasons = {str(name): reason_to_leave_out(table[name]) for name in table.columns}
+    reasons = {name: reason for name, reason in reasons.items() if reason and (constant or reason != "constant")}
+    if reasons:
+        notes.append("left out: " + "; ".join(f"{name} is {reason}" for name, reason in reasons.items()))
+    return table.drop(columns=list(reasons))
+
+
+def _fill_gaps(
+    path: Path, table: pd.DataFrame, selection: Selection, notes: list[str]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the table without gaps, if so chosen, and the numbers of the rows that are left."""
+    used = [n for n in (*selection.columns, *selection.factors) if n in table.columns] if selection.columns else None
+    gaps = (table if used is None else table[used]).isna()
+    rows = np.arange(len(table))
+    if selection.missing == "error" or not gaps.to_numpy().any():
+        return table, rows
+    if selection.missing == "drop":
+        kept = ~gaps.any(axis=1).to_numpy()
+        notes.append(f"{plural(int((~kept).sum()), 'row')} of {path.name} with missing values left out")
+        return table[kept].reset_index(drop=True), rows[kept]
+    numbers = [n for n in gaps.columns[gaps.any()] if pd.api.types.is_numeric_dtype(table[n])]
+    numbers = [n for n in numbers if n not in selection.factors]
+    count = int(gaps[numbers].to_numpy().sum())
+    notes.append(f"{plural(count, 'missing value')} of {path.name} filled with the median of the column")
+    return table.fillna({n: table[n].median() for n in numbers}), rows
