@@ -9,7 +9,7 @@ import pytest
 import unweave
 from unweave import OwnData, Run
 from unweave.cli import main as cli
-from unweave.cli.draw import read_as_trained
+from unweave.cli.encode import read_as_trained
 from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
 
@@ -43,7 +43,7 @@ def test_own_files_are_read_with_the_columns_of_the_run(tmp_path):
     run = Run(OwnData(path=tmp_path / "mine.csv", factors=("sex",)), small)
     execute([run], tmp_path / "runs", metrics=[])
     read = read_as_trained(unweave.catalog.dataset(tmp_path / "mine.csv"), tmp_path / "runs" / run.key)
-    assert read.factors == ("sex",) and read.load().shape == (2,)
+    assert [factor.name for factor in read.factors] == ["sex"] and read.shape == (2,)
     table.drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)  # other rows, of which no one knows the factor
     with pytest.raises(SystemExit) as stopped:
         cli.main(

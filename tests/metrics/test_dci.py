@@ -26,11 +26,11 @@ def test_rotation_lowers_both_scores_and_duplication_one(grid):
 
 def test_codes_are_weighted_by_their_importance():
     """Importances [[1, 0], [1/2, 1/2]]: purities 1 and 0, weights 1/2 and 1/2."""
-    from unweave.metrics.dci import _mean_purity
+    from unweave.metrics.dci import mean_purity
 
-    assert _mean_purity(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5, abs=1e-6)
-    assert _mean_purity(np.array([[1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1, abs=1e-6), "a dead code has no weight"
-    assert _mean_purity(np.zeros((2, 2))) == 0
+    assert mean_purity(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5, abs=1e-6)
+    assert mean_purity(np.array([[1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1, abs=1e-6), "a dead code has no weight"
+    assert mean_purity(np.zeros((2, 2))) == 0
 
 
 def test_estimators_agree_on_the_best_codes_and_not_on_numbers(grid):

@@ -8,6 +8,7 @@ import pytest
 
 import unweave
 from unweave import InputError
+from unweave.metrics.factors import PreparedFactors
 
 RNG = np.random.default_rng(0)
 
@@ -28,7 +29,22 @@ def findings(codes, names=("a", "b", "c")):
 
 
 def test_an_explanation_names_what_is_wrong():
-    assert findings(CODES) == "Every factor has a code of its own, and every code one factor."
+    assert findings(CODES).startswith(
+        "Every factor has a code of its own, and every code one factor (MIG 1.00, DCI 1.00"
+    )
+
+
+def test_praise_needs_all_three_scores():
+    """A code that folds its factor has all of its information, and hardly any correlation with it."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 5, (2000, 2))
+    folded = np.stack([np.array([2, 0, 4, 1, 3])[c[:, 0]], c[:, 1]], 1)
+    (text,) = unweave.explain(c, folded).findings
+    assert "MCC is low (MIG 1.00, DCI 1.00, MCC 0." in text
+    nominal = PreparedFactors(c.astype(float), nominal=[True, False])
+    assert unweave.explain(nominal, folded).findings[0].startswith("Every factor has a code of its own"), (
+        "classes have no order"
+    )
     noise = RNG.normal(size=(len(GRID), 1))
     assert "Code 4 never changes: dead." in findings(np.hstack([CODES, 0 * noise]))
     assert "Code 4 varies but is informative about no factor." in findings(np.hstack([CODES, noise]))

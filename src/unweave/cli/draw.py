@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import tyro
-
+from unweave.cli.encode import ApplyOptions, load_run_and_data
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import parse_options, print_text
-from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,42 +19,24 @@ MAX_SAMPLES = 2_000  # observations that determine the range of each code
 
 
 @dataclass(kw_only=True)
-class Draw:
+class Draw(ApplyOptions):
     """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run.
 
     For a flow, also draw its spectrum, its variables one by one, and samples.
     """
 
-    run: tyro.conf.Positional[Path]
-    """Run folder, or folder of a saved method."""
-    data: tyro.conf.Positional[str]
-    """Images to encode: a catalog name, or the path of your own data."""
     out: Path = Path("figures")
     """Folder of the figures."""
     seed: int = 0
     """Seed that selects the observations."""
-    method: str = ""
-    """For a run of your own class, its file and name: mine.py:MyMethod."""
 
 
 def draw(args: list[str]) -> None:
     """Draw what each code of a run changes: unweave draw runs/MY-RUN photos/."""
     options = parse_options(Draw, prog="unweave draw", args=args)
-    from unweave import catalog
-
     with show_progress() as progress:
         progress.message("reading the run and the data")
-        own_class = catalog.find(catalog.methods, options.method) if options.method else None
-        method = catalog.load(options.run) if own_class is None else own_class.load(options.run)
-        data = catalog.dataset(options.data)
-        try:
-            loaded = read_as_trained(data, options.run).load()
-        except InputError:  # a file without the factors of the training data
-            loaded = data.load()
-        if tuple(loaded.shape) != method.shape_:
-            raise InputError(
-                f"the run was trained on shape {method.shape_}, but {options.data} has shape {loaded.shape}"
-            )
+        method, loaded = load_run_and_data(options)
         from torch import Generator
 
         points = loaded.sample(MAX_SAMPLES, Generator().manual_seed(options.seed))
@@ -65,18 +45,6 @@ def draw(args: list[str]) -> None:
         labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
         paths = _save_figures(method, x, labels, options.out)
     print_text("\n".join(str(path) for path in paths))
-
-
-def read_as_trained(data: Any, folder: Path) -> Any:
-    """Return the user's own file with the columns and factors that the run used; other data unchanged."""
-    from unweave.data.own_data import OwnData
-    from unweave.utils.storage import read_json
-
-    if not isinstance(data, OwnData) or not (folder / "run.json").is_file():
-        return data
-    recipe = read_json(folder / "run.json")["data"]
-    factors, columns = (tuple(recipe.get(name, ())) for name in ("factors", "columns"))
-    return replace(data, factors=factors, columns=columns, drop_constant=bool(recipe.get("drop_constant", False)))
 
 
 def _save_figures(method: Method, x: np.ndarray, labels: np.ndarray | None, out: Path) -> list[Path]:

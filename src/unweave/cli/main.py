@@ -14,6 +14,7 @@ from unweave import __version__
 from unweave.cli.data import data
 from unweave.cli.demo import demo
 from unweave.cli.draw import draw
+from unweave.cli.encode import encode, predict
 from unweave.cli.explain import explain_scores
 from unweave.cli.fit import fit
 from unweave.cli.list import list_catalog
@@ -28,7 +29,8 @@ from unweave.utils.errors import unknown
 # torch, scikit-learn and pandas take seconds to import, so each command imports them only when it runs.
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "demo": demo, "fit": fit, "draw": draw, "score": score, "explain": explain_scores, "select": select,
+    "demo": demo, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
+    "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
 }  # fmt: skip
 TRAINING_COMMANDS = ("fit", "study", "paper")  # these write checkpoints

@@ -85,20 +85,25 @@ class OwnData(Dataset):
         """Read and validate the data; with a test set, return the other rows."""
         return self._load_part(test=False)
 
+    def load_to_apply(self) -> FactorData:
+        """Return all rows for a method that is trained already: columns and factors may be constant."""
+        return self._load_part(test=None)
+
     def evaluation_data(self, data: FactorData) -> FactorData:
         """Return the rows that were held out, or all of them if there is no test set."""
         return self._load_part(test=True) if self.test or self.test_where else data
 
-    def _load_part(self, *, test: bool) -> FactorData:
+    def _load_part(self, *, test: bool | None) -> FactorData:
+        """Return the held-out rows, the others, or with None all of them, whatever is constant."""
         table = None if self.table is None else Path(self.table)
         selection = Selection(tuple(self.factors), tuple(self.columns), tuple(self.ignore), self.missing)
         rows = read_rows(Path(self.path), selection, table)
         if rows.x.shape[1] == 0:
             raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
-        x, names = self._observations(rows)
+        x, names = self._observations(rows, may_be_constant=test is None)
         for name in rows.labels.columns:
             check_gaps(table or Path(self.path), rows.labels[name])
-            if rows.labels[name].nunique() < 2:
+            if test is not None and rows.labels[name].nunique() < 2:
                 raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
         # Columns that were chosen, or are names of folders, are factors however many values they have.
         text = [str(n) for n in rows.labels.columns if not pd.api.types.is_numeric_dtype(rows.labels[n])]
@@ -110,19 +115,20 @@ class OwnData(Dataset):
         assert isinstance(data, Table)
         data.feature_names, data.row_key, data.notes = names, rows.key, tuple(rows.notes + describe_kinds(data))
         data.row_names = None if rows.names is None else tuple(rows.names)
-        return self._split(data, rows, test=test) if self.test or self.test_where else data
+        return data if test is None or not (self.test or self.test_where) else self._split(data, rows, test=test)
 
-    def _observations(self, rows: Rows) -> tuple[np.ndarray, tuple[str, ...]]:
+    def _observations(self, rows: Rows, *, may_be_constant: bool) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the observations as an array without constant columns, and the names of the columns of a table."""
         if isinstance(rows.x, pd.DataFrame):
-            _warn_of_counters(self.path, rows.x)
             names, x = [str(name) for name in rows.x.columns], rows.x.to_numpy(np.float64)
         else:
             names, x = [f"column {i}" for i in range(rows.x.shape[1])], rows.x
         check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
         if x.ndim > 2:
             return x, ()
-        kept = self._varying_columns(x, names)
+        if isinstance(rows.x, pd.DataFrame) and not may_be_constant:
+            _warn_of_counters(self.path, rows.x)
+        kept = np.ones(x.shape[1], dtype=bool) if may_be_constant else self._varying_columns(x, names)
         x = x if kept.all() else x[:, kept]
         named = isinstance(rows.x, pd.DataFrame)
         return x, tuple(name for name, keep in zip(names, kept, strict=True) if keep) if named else ()

@@ -68,7 +68,8 @@ class MetricInputs:
             factors = [self.factors[j] for j in key]
             c = prepared(torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in key], 1)).c  # validated
             discrete, periods = [f.size is not None for f in factors], [f.period for f in factors]
-            self._prepared[key] = PreparedFactors(c, discrete, periods, self.code_periods)
+            nominal = [f.kind == "nominal" for f in factors]
+            self._prepared[key] = PreparedFactors(c, discrete, periods, self.code_periods, nominal)
         return self._prepared[key]
 
     def _columns(self, metric: Metric) -> tuple[int, ...]:

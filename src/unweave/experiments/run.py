@@ -250,6 +250,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
             "observations": len(evaluation.inputs),
             "shape": list(evaluation.data.shape),
             "factors": [vars(f) for f in evaluation.data.factors],
+            "feature_names": list(evaluation.data.feature_names),
             "notes": list(evaluation.data.notes),
             "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),
         },

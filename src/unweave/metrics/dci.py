@@ -89,7 +89,7 @@ def dci(
     c, z = prepare_factors(factors, codes)
     importance, accuracy = code_importances(c, z, estimator=estimator, depth=depth, train=train, seed=seed)
     importance = np.stack([importance[own].sum(0) for own in group_columns(features, z)])  # (features, k)
-    return DCI(_mean_purity(importance), _mean_purity(importance.T), float(accuracy.mean()))
+    return DCI(mean_purity(importance), mean_purity(importance.T), float(accuracy.mean()))
 
 
 def code_importances(
@@ -108,7 +108,7 @@ def code_importances(
     return importance, accuracy
 
 
-def _mean_purity(importance: np.ndarray) -> float:
+def mean_purity(importance: np.ndarray) -> float:
     """Return 1 minus the normalized entropy of each row, weighted by its importance, (a, b) -> number."""
     if importance.sum() <= 0:
         return 0.0

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from unweave.metrics.dci import code_importances
-from unweave.metrics.factors import BINS, active_codes, factor_code_information, prepare_factors
-from unweave.metrics.mcc import correlations
+from unweave.metrics.dci import code_importances, mean_purity
+from unweave.metrics.factors import BINS, PreparedFactors, active_codes, factor_code_information, prepare_factors
+from unweave.metrics.mcc import associations, correlations
 from unweave.utils.errors import InputError
 
 MIN_INFORMATION = 0.05  # share of a factor's entropy from which a code is informative
 MIN_DUPLICATE_CORRELATION = 0.95  # |rank correlation| from which two codes are duplicates
+MIN_MIG, MIN_DCI, MIN_MCC = 0.5, 0.75, 0.9  # scores from which every factor has a code of its own
 MIN_RATIO = 2.0  # of the information in the best and the second-best code, from which a factor is not split
 
 
@@ -53,7 +55,25 @@ def explain(factors: Any, codes: Any, *, names: Sequence[str] | None = None, see
     shares = [factor_code_information(c, codes) / c.entropies(BINS)[:, None] for codes in (z, shuffled)]
     information = np.maximum(shares[0] - shares[1], 0)
     importance, _ = code_importances(c, z, estimator="trees", depth=None, train=2 / 3, seed=seed)
-    return Explanation(labels, information, importance.T, _findings(z, labels, information))
+    findings = _findings(z, labels, information) or [_describe_agreement(c, z, information, importance)]
+    return Explanation(labels, information, importance.T, findings)
+
+
+def _describe_agreement(c: PreparedFactors, z: np.ndarray, information: np.ndarray, importance: np.ndarray) -> str:
+    """Return whether the scores agree that every factor has a code of its own, where no code or factor stands out."""
+    ordered = np.sort(information, 1)
+    gap = float((ordered[:, -1] - (ordered[:, -2] if z.shape[1] > 1 else 0)).mean())
+    scores = {"MIG": (gap, MIN_MIG), "DCI": (mean_purity(importance), MIN_DCI)}
+    if not all(c.nominal):
+        r = associations(c, z)[~np.array(c.nominal)]  # classes without an order have no correlation
+        scores["MCC"] = float(r[linear_sum_assignment(-r)].sum() / len(r)), MIN_MCC
+    numbers = ", ".join(f"{name} {value:.2f}" for name, (value, _) in scores.items())
+    if all(value >= least for value, least in scores.values()):
+        return f"Every factor has a code of its own, and every code one factor ({numbers})."
+    low = _join([name for name, (value, least) in scores.items() if value < least])
+    return (
+        f"No code and no factor stands out as the cause, but {low} {'is' if ' ' not in low else 'are'} low ({numbers})."
+    )
 
 
 def _findings(z: np.ndarray, names: list[str], information: np.ndarray) -> list[str]:
@@ -63,8 +83,7 @@ def _findings(z: np.ndarray, names: list[str], information: np.ndarray) -> list[
     distinct = [i for i in np.flatnonzero(active).tolist() if i not in repeated]
     findings = [*_unused_codes(active, information), *(_describe_duplicates(g, information, names) for g in duplicates)]
     findings += _missing_or_split_factors(distinct, information, names)
-    findings += _mixed_codes(distinct, information, names)
-    return findings or ["Every factor has a code of its own, and every code one factor."]
+    return findings + _mixed_codes(distinct, information, names)
 
 
 def _missing_or_split_factors(codes: list[int], information: np.ndarray, names: list[str]) -> list[str]:

@@ -28,12 +28,14 @@ class PreparedFactors:
         discrete: Sequence[bool | None] | None = None,
         periods: Periods = None,
         code_periods: Periods = None,
+        nominal: Sequence[bool] | None = None,
     ) -> None:
         self.c = factors  # (n, k)
         declared = [None] * factors.shape[1] if discrete is None else discrete
         self.discrete = [is_discrete(c) if d is None else d for c, d in zip(factors.T, declared, strict=True)]
         self.periods = periods or (None,) * factors.shape[1]  # a full turn of circular factors, None for others
         self.code_periods = code_periods  # likewise for codes; None: no code is an angle
+        self.nominal = nominal or [False] * factors.shape[1]  # classes without an order
         self._results: dict[tuple[Any, ...], Any] = {}
         self.binned, self.entropies = cache(self._binned), cache(self._entropies)
 
@@ -53,11 +55,11 @@ class PreparedFactors:
 
     def take_rows(self, rows: np.ndarray) -> PreparedFactors:
         """Return the factors of some samples."""
-        return PreparedFactors(self.c[rows], self.discrete, self.periods, self.code_periods)
+        return PreparedFactors(self.c[rows], *self.__getstate__()[1:])
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return what another process needs: the factors alone."""
-        return self.c, self.discrete, self.periods, self.code_periods
+        return self.c, self.discrete, self.periods, self.code_periods, self.nominal
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         PreparedFactors.__init__(self, *state)
@@ -146,7 +148,8 @@ def prepared(
         return PreparedFactors(c, discrete, code_periods=code_periods)
     specs = as_kind_list(kinds, c.shape[1])
     columns = [encode_column(f"factor {j}", c[:, j], spec)[1] for j, spec in enumerate(specs)]
-    return PreparedFactors(c, [f.size is not None for f in columns], [f.period for f in columns], code_periods)
+    discrete, periods = [f.size is not None for f in columns], [f.period for f in columns]
+    return PreparedFactors(c, discrete, periods, code_periods, [f.kind == "nominal" for f in columns])
 
 
 def unit_circle(values: np.ndarray, period: float) -> np.ndarray:
