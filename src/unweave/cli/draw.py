@@ -37,6 +37,8 @@ class Draw:
     """Seed that selects the observations."""
     method: str = ""
     """For a run of your own class, its file and name: mine.py:MyMethod."""
+    network: str = ""
+    """For a run with a network of your own, its file and function: mine.py:build."""
 
 
 def draw(args: list[str]) -> None:
@@ -47,7 +49,8 @@ def draw(args: list[str]) -> None:
     with show_progress() as progress:
         progress.message("reading the run and the data")
         own_class = catalog.find(catalog.methods, options.method) if options.method else None
-        method = catalog.load(options.run) if own_class is None else own_class.load(options.run)
+        networks = {"network": options.network} if options.network else {}
+        method = (catalog if own_class is None else own_class).load(options.run, **networks)
         data = catalog.dataset(options.data)
         try:
             loaded = read_as_trained(data, options.run).load()
