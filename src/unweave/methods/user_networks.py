@@ -25,7 +25,7 @@ from torch.nn.parameter import is_lazy
 
 from unweave.nn.adapters import is_resettable
 from unweave.nn.autoencoder import is_user_network
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, first_line
 from unweave.utils.storage import recipe_hash, source_hash
 from unweave.utils.user_files import load_from_file
 
@@ -97,7 +97,12 @@ def call_network_function(method: Method, shape: tuple[int, ...], codes: int) ->
         codes: Number of inputs of the decoder.
     """
     params = method.get_params(deep=False)
-    result = network_function(method)(shape, codes)
+    function = network_function(method)
+    try:
+        result = function(shape, codes)
+    except Exception as error:  # whatever a user's function raises
+        text = f"{params['network']} failed for shape={shape}, latent_dim={codes}"
+        raise InputError(f"{text}: {type(error).__name__}: {first_line(error)}") from error
     pair = result if isinstance(result, tuple | list) else (result,)
     is_complete = len(pair) == 2 or (len(pair) == 1 and "decoder" not in params)
     if not is_complete or not all(isinstance(module, nn.Module) for module in pair):
@@ -121,18 +126,19 @@ def describe_module(module: nn.Module, *, keep_weights: bool = False) -> Descrip
     layers = [_describe_layer(name, part) for name, part in module.named_modules()]
     structure = recipe_hash(layers, 64)
     code = recipe_hash([code_hash(cls) for cls in _user_classes(module)], 64)
-    initial = recipe_hash([[name, _hash_tensor(t)] for name, t in _initial_tensors(module, keep_weights)], 64)
+    modes = [part.training for part in module.modules()], [p.requires_grad for p in module.parameters()]
+    tensors = [[name, _hash_tensor(t)] for name, t in _initial_tensors(module, keep_weights)]
     count = sum(p.numel() for p in module.parameters() if not is_lazy(p))
-    key = recipe_hash([structure, code, initial], 12)
+    key = recipe_hash([structure, code, modes, tensors], 12)
     return Description(f"{type(module).__name__} ({count:,} parameters, {key})", repr(module), structure, code)
 
 
 def _describe_layer(name: str, part: nn.Module) -> list[Any]:
-    """Return name, class, mode, settings and shapes of one layer, without those inside it."""
+    """Return name, class, settings and shapes of one layer, without those inside it."""
     tensors = [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]
-    shapes = [[k, "lazy" if is_lazy(t) else list(t.shape), str(t.dtype), t.requires_grad] for k, t in tensors]
+    shapes = [[k, "lazy" if is_lazy(t) else list(t.shape), str(t.dtype)] for k, t in tensors]
     settings = {k: _describe_value(v) for k, v in sorted(vars(part).items()) if k not in TORCH_ATTRIBUTES}
-    return [name, type(part).__qualname__, part.training, settings, shapes]
+    return [name, type(part).__qualname__, settings, shapes]
 
 
 def _describe_value(value: Any) -> Any:
