@@ -25,7 +25,7 @@ from unweave.training.loop import initialize_network
 from unweave.utils.user_files import execute_file
 
 ENCODERS = [name for name in NETWORKS if "encoder" in METHODS[name].__dataclass_fields__ and name != "infogan-cr"]
-Y = DATA.c[:, 0].long().numpy()
+Y = DATA.labels(torch.arange(200)[:, None])[:, 0].long().numpy()
 
 
 def own_encoder(width=9):
@@ -170,8 +170,9 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path):
     with pytest.raises(InputError, match="pass encoder= or decoder="):
         BetaVAE(keep_weights=True, steps=2).fit(X)
     (tmp_path / "mine.py").write_text(BUILD)
-    with pytest.raises(InputError, match="one or the other"):
-        vae(network=f"{tmp_path}/mine.py:build").fit(X)
+    for other in ({"encoder": own_encoder()}, {"decoder": own_decoder()}, {"keep_weights": True}):
+        with pytest.raises(InputError, match="a function brings its own modules and weights"):
+            BetaVAE(latent_dim=2, steps=2, network=f"{tmp_path}/mine.py:build", **other).fit(X)
     with pytest.raises(InputError, match="infogan-cr builds its own networks"):
         small_method("infogan-cr", encoder=own_encoder()).fit(X)
     with pytest.raises(InputError, match=r"'auto' or 'conv' or 'mlp' or text such as 'mine.py:build'"):

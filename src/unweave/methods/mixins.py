@@ -51,7 +51,7 @@ class EncoderMixin(Neural):
     encoder: nn.Module | None = None
     """Your own encoder, a module (n, *shape) -> (n, m) with any m; its weights are new for every seed."""
     keep_weights: bool = False
-    """Whether to start from the weights of your own encoder and decoder as they are."""
+    """Whether to start from the weights of your own modules, encoder and decoder, as they are."""
 
     def layer_sizes(self) -> LayerSizes:
         """Return the sizes that `unweave.nn.autoencoder` builds networks from."""
@@ -79,8 +79,9 @@ class EncoderMixin(Neural):
         """Return encoder and decoder of the user, who may have given a function of shape and inputs of the decoder."""
         given = self.encoder, getattr(self, "decoder", None)
         if is_user_network(self.network):
-            if given != (None, None):
-                raise InputError(f"network={self.network!r} and encoder= or decoder=: expected one or the other")
+            if given != (None, None) or self.keep_weights:
+                text = f"network={self.network!r} beside encoder=, decoder= or keep_weights=True"
+                raise InputError(f"{text}: a function brings its own modules and weights; leave the others out")
             return call_network_function(self, shape, codes)
         if self.keep_weights and given == (None, None):
             raise InputError("keep_weights=True keeps the weights of your own networks: pass encoder= or decoder=")
