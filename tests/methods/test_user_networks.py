@@ -71,6 +71,8 @@ def test_a_linear_layer_follows_features_of_another_width():
     assert (method.net_.encoder.head.in_features, method.net_.encoder.head.out_features) == (9, 4)
     text = "Your encoder has 9 features, and beta-vae needs 4 outputs: a linear layer was appended."
     assert method.diagnosis_[0] == text
+    collapsed = vae(encoder=own_encoder(9), beta=100, lr=0.02, steps=100).fit(X)
+    assert [line.split()[0] for line in collapsed.diagnosis_] == ["Your", "The"]
     exact = vae(encoder=own_encoder(4)).fit(X)
     assert isinstance(exact.net_.encoder.head, nn.Identity)
     assert not any("linear layer" in text for text in getattr(exact, "diagnosis_", []))
@@ -284,6 +286,7 @@ BUILD = textwrap.dedent("""
 
     def build(shape, latent_dim):
         encoder = nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), 5), nn.Tanh())
+        nn.init.constant_(encoder[1].bias, 0.5)
         return encoder, nn.Linear(latent_dim, prod(shape))
 
 
@@ -308,9 +311,10 @@ def mine(tmp_path):
 
 def test_a_function_builds_the_networks_with_the_weights_of_the_seed(mine):
     methods = [BetaVAE(latent_dim=2, steps=2, seed=s, network=f"{mine}:build") for s in (0, 0, 1)]
-    first, again, other = (initialize_network(m).encoder.module[1].weight for m in validate(methods))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    first, again, other = (initialize_network(m).encoder.module[1] for m in validate(methods))
+    assert torch.equal(first.weight, again.weight)
+    assert not torch.equal(first.weight, other.weight)
+    assert bool((other.bias == 0.5).all())
     assert methods[0].fit(X).inverse_transform(methods[0].transform(X)).shape == X.shape
 
 
