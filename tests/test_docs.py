@@ -22,6 +22,17 @@ def test_the_tutorial_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     assert any(text.startswith("across is split") for text in texts) and "local isometry" in texts[-1]
 
 
+def test_examples_of_own_networks_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parent.parent / "docs" / "methods.md").read_text(encoding="utf-8")
+    printed = []
+    names = {"print": lambda value: printed.append(str(value))}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert printed == re.findall(r"^print\(.*\)  # (.*)$", page, re.MULTILINE)
+    assert len(printed) == 2
+
+
 ROOT = Path(__file__).parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),

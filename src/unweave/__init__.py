@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unweave.data.conversion import as_data, as_pairs
     from unweave.data.core import Factor, FactorData
     from unweave.data.dataset import Dataset
+    from unweave.data.features import features
     from unweave.data.own_data import OwnData
     from unweave.datasets.faces import GeneratorManifold
     from unweave.experiments.run import Run, rows
@@ -53,6 +54,7 @@ _HOME = {  # public name -> the module that defines it
     "as_pairs": "data.conversion",
     "execute": "experiments.study",
     "explain": "metrics.explain",
+    "features": "data.features",
     "load": "catalog",
     "metric": "metrics.contract",
     "progress_bar": "cli.progress",
@@ -82,6 +84,7 @@ __all__ = [
     "datasets",
     "execute",
     "explain",
+    "features",
     "load",
     "methods",
     "metric",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -12,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-import cloudpickle
+from torch import nn
 
 from unweave import datasets as _datasets
 from unweave import methods as _methods
@@ -23,6 +20,7 @@ from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric, Scorer, variants
 from unweave.utils.errors import InputError, kebab, unknown
+from unweave.utils.user_files import load_from_file
 
 T = TypeVar("T")
 
@@ -139,28 +137,26 @@ def find_dataset(name: str) -> type[Dataset]:
         raise InputError(f"there is no file or folder {name!r} here, and {error}") from None
 
 
-def load(folder: str | Path) -> Method:
-    """Return a saved method, or the method of a run. Only classes of the catalog are loaded; no code is executed."""
+def load(folder: str | Path, **networks: nn.Module | str) -> Method:
+    """Return a saved method, or the method of a run. Only classes of the catalog are loaded; no code is executed.
+
+    Args:
+        folder: Folder of the method or the run.
+        networks: The `encoder`, `decoder` or `network` of your own that the method was trained with. Their weights are
+            loaded; a function `network="mine.py:build"` is executed only because you pass it.
+    """
     config = read_config(Path(folder))
     name = str(config["method"])
     cls = next((cls for cls in methods().values() if name in (cls.name, *cls.aliases)), None)
     if config["source"] is not None or cls is None:
         own = f"{folder} holds a {name!r} that is not of the catalog. If the class is yours, import it and call its"
         raise InputError(f"{own} .load({str(folder)!r}), or `unweave draw` with --method mine.py:MyMethod")
-    return cls.load(folder)
+    return cls.load(folder, **networks)
 
 
 def _load_from_file(noun: str, name: str) -> Any:
     """Return a class or function of a user's file, named `path/to/mine.py:Name`."""
-    file, attribute = name.rsplit(":", 1)
-    path = Path(file)
-    if path.suffix != ".py" or not path.is_file():
-        raise InputError(f"{name!r}: no Python file {file!r}; expected path/to/mine.py:My{noun.capitalize()}")
-    module = execute_file(path.resolve(), path.stat().st_mtime_ns)
-    if not hasattr(module, attribute):
-        names = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
-        raise unknown(f"{noun} in {file}", attribute, names)
-    thing = getattr(module, attribute)
+    thing = load_from_file(noun, name, f"mine.py:My{noun.capitalize()}")
     base = {"method": Method, "dataset": Dataset}.get(noun)
     if base is None and not hasattr(thing, "facts"):
         raise InputError(f"{name} is not a metric: mark it with @unweave.metric(paper=...)")
@@ -170,23 +166,3 @@ def _load_from_file(noun: str, name: str) -> Any:
     if missing:
         raise InputError(f"{name} is not finished: write {', '.join(missing)}")
     return thing
-
-
-@cache
-def execute_file(path: Path, _modified: int) -> ModuleType:
-    """Execute a user's file and return it as a module; it is executed again only if it was modified."""
-    name = f"unweave_own_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    # Registered before it runs: dataclasses and worker processes look up the module by name.
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # it may import files beside it, as a script may
-    cloudpickle.register_pickle_by_value(module)  # worker processes of n_jobs cannot import it
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
-        raise InputError(f"{path} cannot be run: {place}{type(error).__name__}: {error}") from error
-    return module

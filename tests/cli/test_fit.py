@@ -129,11 +129,27 @@ def test_own_dataset_and_metric(run, tmp_path):
     assert json.loads(out)[0]["mcc"] > 0.999
 
 
-def test_own_network(run):
-    mine = str(Path(MY_METHOD).with_name("my_network.py")) + ":SparseAutoencoder"
+def test_own_loss(run):
+    mine = str(Path(MY_METHOD).with_name("my_loss.py")) + ":SparseAutoencoder"
     code, out, err = run("fit", mine, "swiss-roll", "--steps", "30", "--sparsity", "0.2", "--out", "r")
     assert code == 0, err
     assert "sparse-autoencoder" in out
+
+
+def test_own_network(run):
+    mine = str(Path(MY_METHOD).with_name("my_network.py")) + ":build"
+    command = ["fit", "beta-vae", "squares-xy", *SMALL_SQUARES, "--latent-dim", 3, "--steps", 5, "--network", mine]
+    code, out, err = run(*command, "--out", "r", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0]["network"].startswith("my_network.py:build (sha256 ")
+    assert run(*command, "--out", "r", "--json")[1] == out  # it is not trained again
+    assert run("draw", "r", "squares-xy", "--out", "f")[0] == 2
+    code, out, err = run("draw", "r", "squares-xy", "--network", mine, "--out", "f")
+    assert code == 2 and "shape (1, 12, 12)" in err  # the default images are larger
+    code, _, err = run(*command[:-1], "mine.py:build", "--out", "s")
+    assert code == 2 and "no Python file 'mine.py'" in err
+    help_text = run("fit", "beta-vae", "squares-xy", "--help")[1]
+    assert "--network" in help_text and "encoder:" not in help_text  # modules are for Python
 
 
 def test_written_codes_can_be_read_again(tmp_path):

@@ -32,6 +32,8 @@ class ApplyOptions:
     """Missing values of a table: raise an error, drop the rows, or fill with the median of these rows."""
     method: str = ""
     """For a run of your own class, its file and name: mine.py:MyMethod."""
+    network: str = ""
+    """For a run with a network of your own, its file and function: mine.py:build."""
 
 
 @dataclass(kw_only=True)
@@ -108,7 +110,8 @@ def load_run_and_data(options: ApplyOptions) -> tuple[Method, FactorData]:
     from unweave import catalog
 
     own_class = catalog.find(catalog.methods, options.method) if options.method else None
-    method = catalog.load(options.run) if own_class is None else own_class.load(options.run)
+    networks = {"network": options.network} if options.network else {}
+    method = (catalog if own_class is None else own_class).load(options.run, **networks)
     dataset = catalog.dataset(options.data)
     data = read_as_trained(dataset, options.run, options.missing)
     if tuple(data.shape) != method.shape_:

@@ -43,7 +43,7 @@ def parse_options(options: Any, **settings: Any) -> Any:
 
     with contextlib.redirect_stderr(io.StringIO()) as box:
         try:
-            return tyro.cli(options, **settings)
+            return tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
         except SystemExit as stopped:
             if not stopped.code:  # --help
                 raise

@@ -23,6 +23,7 @@ from unweave.experiments.failures import clear_failures, failure_path
 from unweave.experiments.run import Run, rows
 from unweave.experiments.runner import Notify, RunSettings, is_finished, resumable_groups
 from unweave.experiments.study import StudyProgress, execute_missing, packs
+from unweave.methods.user_networks import attach_user_code
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import atomic_folder, source_hash, write_atomic
 
@@ -98,7 +99,7 @@ def _import_ray() -> Any:
 
 
 def _register_user_classes(runs: Iterable[Run]) -> None:
-    """Register classes of user files to be pickled by value: workers cannot import them."""
+    """Register classes and networks of user files to be pickled by value: workers cannot import them."""
     by_value: Any = importlib.import_module("ray.cloudpickle").register_pickle_by_value
 
     for run in runs:
@@ -108,6 +109,8 @@ def _register_user_classes(runs: Iterable[Run]) -> None:
             if source is not None:
                 cls.source_hash_ = source  # workers cannot read its file either
                 by_value(sys.modules[cls.__module__])
+        for module in attach_user_code(run.method):
+            by_value(module)
 
 
 class _TaskQueue:

@@ -22,6 +22,7 @@ from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
+from unweave.methods.persistence import saved_settings
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
@@ -51,7 +52,7 @@ class Run:
 
     @cached_property
     def _recipe(self) -> dict[str, Any]:
-        settings = normalize_numbers(type(self.method), self.method.get_params(deep=False))
+        settings = normalize_numbers(type(self.method), saved_settings(self.method))
         parts = {"data": self.data.recipe(), "method": {"name": self.method.name, **settings}}
         for part, owner in (("data", self.data), ("method", self.method)):
             source = source_hash(type(owner))

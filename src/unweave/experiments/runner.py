@@ -31,6 +31,7 @@ from unweave.experiments.run import EvaluationSet, FinishedRun, Run, read_run, w
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural, fit_pack
 from unweave.methods.persistence import read_config
+from unweave.methods.user_networks import user_networks
 from unweave.metrics.contract import Metric
 from unweave.metrics.local_isometry import PreparedInputs
 from unweave.training.checkpoint import read_note, read_seconds
@@ -274,7 +275,7 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     settings.report(f"{run.title()}: already finished; scoring {', '.join(missing)}")
     data = run.data.load()
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
-    method = type(run.method).load(folder) if needs_method else None
+    method = type(run.method).load(folder, **user_networks(run.method)) if needs_method else None
     sample = evaluation_sample(run.data.evaluation_data(data), len(finished.codes))
     inputs = MetricInputs(sample.x, sample.c, data.factors, method, finished.code_periods)
     scores = read_json(folder / "scores.json") | compute_scores(inputs, finished.codes, missing)
@@ -285,7 +286,7 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
 def fit_or_load(method: M, data: FactorData, folder: Path, callback: Callback | None = None) -> M:
     """Return the method fitted to data and saved in a folder; one with the same settings there is loaded instead."""
     if (folder / "config.json").is_file():
-        saved = type(method).load(folder)
+        saved = type(method).load(folder, **user_networks(method))
         if repr(saved.get_params()) == repr(method.get_params()):
             return saved
         shutil.rmtree(folder)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
+from torch import nn
 
 from unweave import catalog
 from unweave.data.dataset import Dataset
@@ -57,7 +58,9 @@ def sweep(data: Dataset | str | Path, method: Method | str, **axes: Any) -> list
 
 
 def _as_list(values: Any) -> list[Any]:
-    is_single = isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    is_single = (
+        isinstance(values, str | nn.Module) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    )
     if is_single:
         return [values.item() if isinstance(values, np.ndarray) else values]
     return list(values)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unweave import catalog
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
 from unweave.experiments.run import Run
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, write_atomic
+from unweave.utils.user_files import execute_file
 
 NOTE_FILE = ".study.json"  # in the folder of the runs
 
@@ -46,7 +46,7 @@ def read_study(path: str | Path) -> Study:
         raise InputError(f"{path} does not exist")
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{path} is no Python file: a study is one that defines `runs`, e.g. by unweave.sweep(...)")
-    module = catalog.execute_file(path.resolve(), path.stat().st_mtime_ns)
+    module = execute_file(path.resolve(), path.stat().st_mtime_ns)
     runs = getattr(module, "runs", None)
     if not isinstance(runs, Iterable) or not (runs := tuple(runs)) or not all(isinstance(run, Run) for run in runs):
         raise InputError(

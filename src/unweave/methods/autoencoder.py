@@ -13,7 +13,6 @@ from unweave.data.supervision import Plan
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.spectral.hessian import HessianICA
-from unweave.nn.autoencoder import build_autoencoder
 
 # "4 conv+relu layers with stride=2 and one fully-connected layer" (Horan et al., 2021, Sec. 4), with the widths of the
 # code of Jing et al. (2020) for images of shapes, and squared errors.
@@ -41,7 +40,7 @@ class DeterministicAutoencoder(AutoencoderMixin, Neural):
         """Return the codes of observations, (n, *shape) -> (n, d)."""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        return build_autoencoder(shape, self.latent_dim, self.latent_dim, self.layer_sizes())
+        return self.make_autoencoder(shape, self.latent_dim, self.latent_dim)
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Compute the mean of -log p(x | code(x))."""

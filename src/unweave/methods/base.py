@@ -290,6 +290,6 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
 
     @final
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Load a method of this class that was saved; `unweave.load` finds the class by itself."""
-        return load_method(cls, Path(folder))
+    def load(cls, folder: str | Path, **networks: nn.Module | str) -> Self:
+        """Load a method of this class with the encoder, decoder or network of your own, if it has any; see `load`."""
+        return load_method(cls, Path(folder), networks)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from unweave.data.core import FactorData
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
-from unweave.nn.autoencoder import build_autoencoder, build_encoder
+from unweave.nn.autoencoder import build_autoencoder, build_encoder, is_user_network
 from unweave.nn.batch_norm import BatchNormNetwork
 from unweave.nn.functional import apply_frozen
 from unweave.nn.spectral_norm import apply_spectral_norm
@@ -85,6 +85,8 @@ class InfoGANCR(AutoencoderMixin, Neural):
         return GAN(BatchNormNetwork(decoder), body, pairs, width, self.latent_dim)
 
     def prepare(self, data: FactorData) -> None:
+        if any(map(is_user_network, (self.encoder, self.decoder, self.network))):
+            raise InputError("infogan-cr builds its own networks: leave out encoder, decoder and network='mine.py:...'")
         if self.latent_dim < 2:
             raise InputError(
                 "latent_dim=1: with one code, pairs of images cannot share one and differ in another; expected two"

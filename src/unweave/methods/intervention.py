@@ -122,7 +122,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         codes, sizes = self.count_features() * self.feature_dim, self.layer_sizes()
-        net = build_autoencoder(shape, codes, codes, sizes)
+        net = self.make_autoencoder(shape, codes, codes)
         widths = self.discriminator_widths or self.widths
         own_sizes = sizes._replace(hidden=self.discriminator_hidden, widths=widths)
         net.discriminator, net.weight = (

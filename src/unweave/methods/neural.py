@@ -20,6 +20,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
 from unweave.methods.base import FigureName, Method
+from unweave.methods.persistence import saved_settings
 from unweave.methods.restarts import train_restarts
 from unweave.training.adam import Adam
 from unweave.training.loop import Callback, Failure, train
@@ -213,7 +214,7 @@ class Neural(Method):
     @final
     def recipe(self) -> dict[str, Any]:
         """Return name and settings as JSON values."""
-        values = normalize_numbers(type(self), self.get_params(deep=False))
+        values = normalize_numbers(type(self), saved_settings(self))
         return json.loads(json.dumps({"name": self.name, **values}, default=to_jsonable))
 
     @final

@@ -17,6 +17,9 @@ from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 from unweave import __version__
+from unweave.methods.user_networks import check_networks, compare_networks, describe_networks
+from unweave.nn.adapters import USER_MODULE
+from unweave.nn.autoencoder import is_user_network
 from unweave.utils.errors import InputError
 from unweave.utils.storage import check_hash, read_json, recipe_hash, sha256, source_hash, to_jsonable, write_json
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Method")
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights")  # not in recipes by default: keys of earlier runs stay valid
 
 
 def write_method(method: Method, folder: Path) -> None:
@@ -48,12 +52,24 @@ def write_method(method: Method, folder: Path) -> None:
         "unweave": __version__,
         "method": method.name,
         "source": source_hash(type(method)),
-        "params": method.get_params(deep=False),
+        "params": saved_settings(method),
         "learned": values,
         "arrays": sorted(arrays),
         "sha256": sha256(folder / WEIGHTS),
     }
+    if any(map(is_user_network, method.get_params(deep=False).values())):
+        config["networks"] = {name: each._asdict() for name, each in describe_networks(method).items()}
     write_json(folder / CONFIG, config | {"checksum": recipe_hash(config, 16)})
+
+
+def saved_settings(method: Method) -> dict[str, Any]:
+    """Return the settings for JSON: a network of the user as one line, optional ones only where they are set."""
+    settings: dict[str, Any] = method.get_params(deep=False)
+    defaults = {field.name: field.default for field in fields(method)}
+    unset = [name for name in OPTIONAL_SETTINGS if name in settings and settings[name] is defaults[name]]
+    if any(map(is_user_network, settings.values())):
+        settings |= {name: each.summary for name, each in describe_networks(method).items()}
+    return {name: value for name, value in settings.items() if name not in unset}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -66,25 +82,36 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def load_method(cls: type[M], folder: Path) -> M:
-    """Load a method of a known class; the inverse of `write_method`."""
+def load_method(cls: type[M], folder: Path, networks: Mapping[str, Any]) -> M:
+    """Load a method of a known class, with the networks of the user that it was trained with, by their settings."""
     config = read_config(folder)
     if config["method"] not in (cls.name, *cls.aliases):
         raise InputError(f"{folder} holds a {config['method']!r}: expected a {cls.name!r}")
     if config["source"] != source_hash(cls):
         raise InputError(f"{folder} was saved by another version of your class {cls.name!r}: its code has changed")
+    saved = config.get("networks", {})
+    check_networks(folder, saved, networks)
+    config["params"] |= networks
     try:
-        return _restore_method(cls, config, load_file(folder / WEIGHTS))
+        method = _restore_settings(cls, config)
+        if saved:
+            compare_networks(folder, saved, method)
+        return _restore_learned(method, config, load_file(folder / WEIGHTS))
+    except InputError:
+        raise
     except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{folder} was not written by this version of {cls.name!r} ({error})") from error
 
 
-def _restore_method(cls: type[M], config: dict[str, Any], tensors: dict[str, Tensor]) -> M:
-    rename = partial(_current_name, cls.renamed)
+def _restore_settings(cls: type[M], config: dict[str, Any]) -> M:
     saved = config["params"].items()
-    settings: dict[str, Any] = {rename(k): tuple(v) if isinstance(v, list) else v for k, v in saved}
+    settings: dict[str, Any] = {_current_name(cls.renamed, k): tuple(v) if isinstance(v, list) else v for k, v in saved}
     settings.pop("", None)  # fields that were removed
-    method = cls(**settings)
+    return cls(**settings)
+
+
+def _restore_learned(method: M, config: dict[str, Any], tensors: dict[str, Tensor]) -> M:
+    rename = partial(_current_name, method.renamed)
     tensors = {rename(k): tensor for k, tensor in tensors.items()}
     weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
     learned: dict[str, Any] = {rename(k): value for k, value in config["learned"].items()}
@@ -116,5 +143,6 @@ def renamed_settings(cls: type[Method]) -> dict[str, str]:
 
 
 def _current_name(renamed: Mapping[str, str], name: str) -> str:
-    """Return the current name of a saved value; in a dotted name each part may have been renamed."""
-    return ".".join(renamed.get(part, part) for part in name.split("."))
+    """Return the current name of a saved value; in a dotted name each part may have been renamed, but for users'."""
+    ours, dot, users = name.partition(f".{USER_MODULE}.")
+    return ".".join(renamed.get(part, part) for part in ours.split(".")) + dot + users

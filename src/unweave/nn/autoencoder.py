@@ -18,6 +18,11 @@ MIN_LIKELY_SIDE = 16  # a first axis of this size is rather the height of an ima
 NetworkKind = Literal["auto", "conv", "mlp"]
 
 
+def is_user_network(value: object) -> bool:
+    """Return whether a setting is a module of the user, or names a function in a file, 'mine.py:build'."""
+    return isinstance(value, nn.Module) or (isinstance(value, str) and ".py:" in value)
+
+
 class LayerSizes(NamedTuple):
     """Kind and layer sizes of an encoder; a decoder has them in reverse order."""
 

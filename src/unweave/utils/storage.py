@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any, BinaryIO
 
 from unweave.utils.errors import InputError
@@ -92,8 +93,8 @@ def recipe_hash(recipe: Any, length: int = 16) -> str:
 
 
 @cache  # of the class as it was imported: its file may be edited while a run is trained
-def source_hash(cls: type) -> str | None:
-    """Return the SHA-256 of the file of a user's own class, so that an edited class is another one; None for ours."""
+def source_hash(cls: type | FunctionType) -> str | None:
+    """Return the SHA-256 of the file of a user's class or function, so that an edited one is another; None for ours."""
     if cls.__module__.split(".")[0] == "unweave":
         return None
     if "source_hash_" in vars(cls):  # set by the sender: on another machine the file does not exist

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 import types
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,15 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from unweave.utils.errors import InputError, first_line, plural
+
+
+class TextPattern(NamedTuple):
+    """What a text must look like, for annotations: `Annotated[str, TextPattern(...)]`."""
+
+    pattern: str
+    """Regular expression of the whole text."""
+    example: str
+    """A text that matches, for errors."""
 
 
 def check_fields(thing: Any) -> None:
@@ -63,7 +73,8 @@ def matches_hint(value: Any, hint: Any) -> bool:
     """Return whether a value matches an annotation; kinds of annotation that we do not use match anything."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return matches_hint(value, args[0])
+        patterns = [extra.pattern for extra in args[1:] if isinstance(extra, TextPattern)]
+        return matches_hint(value, args[0]) and all(re.fullmatch(pattern, value) for pattern in patterns)
     if origin in (Union, types.UnionType):
         return any(matches_hint(value, arg) for arg in args)
     if origin is Literal:
@@ -89,7 +100,8 @@ def describe_hint(hint: Any) -> str:
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return describe_hint(args[0])
+        examples = [f"text such as {extra.example!r}" for extra in args[1:] if isinstance(extra, TextPattern)]
+        return examples[0] if examples else describe_hint(args[0])
     if origin in (Union, types.UnionType):
         return " or ".join(describe_hint(arg) for arg in args)
     if origin is Literal:

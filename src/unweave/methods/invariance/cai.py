@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from unweave.methods.invariance.base import NuisanceClassifierMixin
 from unweave.methods.mixins import EncoderMixin
 from unweave.methods.neural import Lane, Neural
-from unweave.nn.autoencoder import build_encoder, mlp
+from unweave.nn.autoencoder import mlp
 from unweave.nn.functional import scale_gradient
 
 
@@ -43,7 +43,7 @@ class CAI(NuisanceClassifierMixin, EncoderMixin, Neural):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = nn.Module()
-        net.encoder = build_encoder(shape, self.latent_dim, self.layer_sizes())
+        net.encoder = self.make_encoder(shape, self.latent_dim)
         net.classifier = nn.Sequential(nn.ReLU(), nn.Linear(self.latent_dim, len(self.levels_)))
         heads = (mlp(self.latent_dim, *self.discriminator, size) for size in self.nuisance_sizes_)
         net.discriminators = nn.ModuleList(heads)

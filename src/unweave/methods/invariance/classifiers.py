@@ -11,7 +11,6 @@ from unweave.methods.invariance.base import LatentClassifierMixin
 from unweave.methods.mixins import EncoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.vae.base import VAE
-from unweave.nn.autoencoder import build_encoder
 from unweave.nn.functional import mean_kl, weighted_sum
 
 
@@ -35,7 +34,7 @@ class CNNClassifier(LatentClassifierMixin, EncoderMixin, Neural):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = nn.Module()
-        net.encoder = build_encoder(shape, self.latent_dim, self.layer_sizes())
+        net.encoder = self.make_encoder(shape, self.latent_dim)
         net.classifier = nn.Sequential(nn.ReLU(), nn.Linear(self.latent_dim, len(self.levels_)))
         return net
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from unweave.methods.invariance.base import NuisanceClassifierMixin
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
-from unweave.nn.autoencoder import build_autoencoder
 from unweave.nn.functional import mean_kl, weighted_sum
 
 
@@ -40,7 +39,7 @@ class CVIB(NuisanceClassifierMixin, VAE):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         decoder_inputs = self.latent_dim + sum(self.nuisance_sizes_)
-        net = build_autoencoder(shape, 2 * self.latent_dim, decoder_inputs, self.layer_sizes())
+        net = self.make_autoencoder(shape, 2 * self.latent_dim, decoder_inputs)
         net.classifier = nn.Linear(self.latent_dim, len(self.levels_))
         return net
 

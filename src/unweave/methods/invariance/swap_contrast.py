@@ -18,7 +18,6 @@ from unweave.data.supervision import Plan, find_pair_table, label_column, labele
 from unweave.methods.invariance.base import LatentClassifierMixin, nuisance_columns
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
-from unweave.nn.autoencoder import build_autoencoder
 from unweave.nn.functional import (
     Normal,
     Terms,
@@ -162,7 +161,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         p_dim, n_dim = self.split_sizes()
-        net = build_autoencoder(shape, 2 * (p_dim + n_dim), p_dim + n_dim, self.layer_sizes())
+        net = self.make_autoencoder(shape, 2 * (p_dim + n_dim), p_dim + n_dim)
         net.classifier = nn.Linear(p_dim, len(self.levels_))
         return net
 

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 from unweave.methods.invariance.base import LatentClassifierMixin
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
-from unweave.nn.autoencoder import build_autoencoder, mlp
+from unweave.nn.autoencoder import mlp
 from unweave.nn.functional import scale_gradient
 from unweave.utils.errors import InputError
 
@@ -60,7 +60,7 @@ class UAI(LatentClassifierMixin, AutoencoderMixin, Neural):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         a, b = self.split_sizes()
-        net = build_autoencoder(shape, self.latent_dim, self.latent_dim, self.layer_sizes())
+        net = self.make_autoencoder(shape, self.latent_dim, self.latent_dim)
         net.encoder = nn.Sequential(net.encoder, nn.Tanh())
         net.classifier = nn.Linear(a, len(self.levels_))
         net.guess = nn.ModuleList([mlp(a, *self.disentanglers, b), mlp(b, *self.disentanglers, a)])

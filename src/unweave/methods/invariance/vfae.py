@@ -13,7 +13,7 @@ from unweave.methods.invariance.base import NuisanceClassifierMixin
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
 from unweave.methods.vae.base import posterior
-from unweave.nn.autoencoder import build_autoencoder, mlp
+from unweave.nn.autoencoder import mlp
 from unweave.nn.functional import (
     Normal,
     mean_discrepancy,
@@ -58,7 +58,7 @@ class VFAE(NuisanceClassifierMixin, AutoencoderMixin, Neural):
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         d, e, classes = self.latent_dim, self.upper_dim, len(self.levels_)
-        net = build_autoencoder(shape, 2 * d, d + sum(self.nuisance_sizes_), self.layer_sizes())
+        net = self.make_autoencoder(shape, 2 * d, d + sum(self.nuisance_sizes_))
         net.classifier = nn.Linear(d, classes)
         net.up, net.down = mlp(d + classes, *self.upper, 2 * e), mlp(e + classes, *self.upper, 2 * d)
         net.register_buffer("slopes", torch.randn(self.random_features, d))

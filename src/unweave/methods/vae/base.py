@@ -14,7 +14,6 @@ from unweave.data.core import FactorData
 from unweave.methods.base import FigureName
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Neural
-from unweave.nn.autoencoder import build_autoencoder
 from unweave.nn.functional import Normal, kl_to_standard
 from unweave.utils.errors import InputError
 
@@ -32,7 +31,7 @@ class VAE(AutoencoderMixin, Neural):
     """Setting that weights the KL term, of which a smaller value prevents that the posterior collapses."""
 
     def build(self, shape: tuple[int, ...]) -> nn.Module:
-        return build_autoencoder(shape, 2 * self.latent_dim, self.latent_dim, self.layer_sizes())
+        return self.make_autoencoder(shape, 2 * self.latent_dim, self.latent_dim)
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
         return {"eps": torch.randn(n, self.latent_dim, generator=rng, device=rng.device)}
@@ -86,7 +85,8 @@ class VAE(AutoencoderMixin, Neural):
         if nats < MIN_NATS:
             text = f"The posterior has collapsed: mean KL {nats:.2g} nats per observation"
             smaller = f" a smaller {self.kl_weight}," if self.kl_weight else ""
-            self.diagnosis_: list[str] = [f"{text}. Try more steps,{smaller} or another lr."]
+            notes = [*getattr(self, "diagnosis_", []), f"{text}. Try more steps,{smaller} or another lr."]
+            self.diagnosis_: list[str] = notes
 
 
 def posterior(net: Any, x: Tensor) -> Normal:
