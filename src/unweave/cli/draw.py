@@ -13,24 +13,25 @@ from unweave.cli.terminal import parse_options, print_text
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from unweave.data.core import FactorData
     from unweave.methods.base import Method
+    from unweave.report.figures.registry import DrawnData
 
 MAX_SAMPLES = 2_000  # observations that determine the range of each code
 
 
 @dataclass(kw_only=True)
 class Draw:
-    """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run.
+    """Draw real observations along each code of a run, and all codes colored by the factors.
 
-    For a flow, also draw its spectrum, its variables one by one, and samples.
+    For a method with a decoder of images, also traversals (grid and GIF), reconstructions and an interpolation. For a
+    network its loss curves, for a VAE the KL per code, for a flow its spectrum, variables and samples.
     """
 
     run: tyro.conf.Positional[Path]
     """Run folder, or folder of a saved method."""
     data: tyro.conf.Positional[str]
-    """Images to encode: a catalog name, or the path of your own data."""
+    """Observations to encode: a catalog name, or the path of your own data."""
     out: Path = Path("figures")
     """Folder of the figures."""
     seed: int = 0
@@ -57,13 +58,8 @@ def draw(args: list[str]) -> None:
             raise InputError(
                 f"the run was trained on shape {method.shape_}, but {options.data} has shape {loaded.shape}"
             )
-        from torch import Generator
-
-        points = loaded.sample(MAX_SAMPLES, Generator().manual_seed(options.seed))
         progress.message("drawing")
-        x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
-        labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
-        paths = _save_figures(method, x, labels, options.out)
+        paths = _save_figures(method, draw_sample(loaded, options.seed), options.out)
     print_text("\n".join(str(path) for path in paths))
 
 
@@ -79,17 +75,32 @@ def read_as_trained(data: Any, folder: Path) -> Any:
     return replace(data, factors=factors, columns=columns, drop_constant=bool(recipe.get("drop_constant", False)))
 
 
-def _save_figures(method: Method, x: np.ndarray, labels: np.ndarray | None, out: Path) -> list[Path]:
+def draw_sample(data: FactorData, seed: int) -> DrawnData:
+    """Return at most `MAX_SAMPLES` observations in random order; of finite data, each at most once."""
+    from torch import Generator, randperm
+
+    from unweave.report.figures.registry import DrawnData
+
+    rng = Generator().manual_seed(seed)
+    points = data.points_or_sample(MAX_SAMPLES, rng)
+    rows = randperm(len(points), generator=rng)[:MAX_SAMPLES]
+    is_named = data.row_names is not None and len(data.row_names) == len(points)
+    names = [data.row_names[i] for i in rows.tolist()] if is_named else None
+    x, c = data.render(points[rows]).float(), data.labels(points[rows])
+    return DrawnData(x.numpy(force=True), c.numpy(force=True), data.factors, names, data.feature_names)
+
+
+def _save_figures(method: Method, data: DrawnData, out: Path) -> list[Path]:
     """Write every figure that the method supports, and an animation beside traversals; return the paths."""
     from unweave.report.figures.registry import draw_figures
     from unweave.report.figures.style import save_figure
     from unweave.report.figures.traversal import save_animation
 
     paths = []
-    figures = draw_figures(method, x, labels)
+    figures = draw_figures(method, data)
     for name, figure in figures.items():
         paths.append(out / f"{name}.png")
         save_figure(figure, paths[-1])
     if "traversals" in figures:
-        paths.append(save_animation(method, x, out / "traversals.gif"))
+        paths.append(save_animation(method, data.x, out / "traversals.gif"))
     return paths

@@ -30,9 +30,12 @@ Scores = dict[str, float | None]
 """Values by column name; None where the data do not allow the metric."""
 
 
-def evaluation_sample(run: Run, data: FactorData, size: int) -> Sample:
-    """Return the observations that a run is scored on: all points, or `size` of them."""
-    return run.data.evaluation_data(data).collect(size, Generator().manual_seed(EVALUATION_SEED))
+def evaluation_sample(run: Run, data: FactorData, size: int) -> tuple[Sample, tuple[str, ...] | None]:
+    """Return the observations that a run is scored on, all points or `size` of them, and their identifiers if known."""
+    scored = run.data.evaluation_data(data)
+    sample = scored.collect(size, Generator().manual_seed(EVALUATION_SEED))
+    is_complete = scored.row_names is not None and len(scored.row_names) == len(sample.x)
+    return sample, scored.row_names if is_complete else None
 
 
 class MetricInputs:

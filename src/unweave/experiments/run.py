@@ -21,6 +21,7 @@ import torch
 from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
+from unweave.experiments.ordered import MAX_STORED_CODES, MAX_STORED_PIXELS, order_observations, write_ordered
 from unweave.methods.base import Method
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
@@ -90,6 +91,7 @@ class EvaluationSet(NamedTuple):
     sample: Sample
     inputs: PreparedInputs  # the observations of the sample as an array
     seconds: float  # of training, per run
+    row_names: tuple[str, ...] | None = None  # of the sample
 
 
 def write_run(
@@ -101,6 +103,7 @@ def write_run(
     env = environment(run.data.title(), evaluation)
     env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
     env["log_likelihood"] = final_likelihood(method, history)
+    env["code_periods"] = list(method.code_periods())
     factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
     truth = evaluation.sample.c.numpy(force=True)
     method.write(folder)
@@ -110,6 +113,7 @@ def write_run(
     if not history.empty:
         history.to_parquet(folder / "history.parquet")
     _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs)
+    _write_observations(folder, method, evaluation, codes)
     return FinishedRun(
         folder, recipe, _finite(scores), _metrics(scores), _as_json(env), tuple(factors),
         codes.astype(np.float64), truth.astype(np.float64), pairs, tuple(map(str, env["diagnosis"])),
@@ -120,6 +124,14 @@ def _write_codes(folder: Path, codes: np.ndarray, truth: np.ndarray, names: list
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     pd.concat([table, pd.DataFrame(truth, columns=names)], axis=1).to_parquet(folder / "codes.parquet")
     pd.DataFrame(pairs, columns=["data", "codes"]).to_parquet(folder / "pairs.parquet")
+
+
+def _write_observations(folder: Path, method: Method, evaluation: EvaluationSet, codes: np.ndarray) -> None:
+    """Write some observations along each code, so that a report can show them without the data."""
+    names = {"row_names": evaluation.row_names, "feature_names": evaluation.data.feature_names}
+    limits = {"max_codes": MAX_STORED_CODES, "max_pixels": MAX_STORED_PIXELS}
+    x = np.asarray(evaluation.inputs)
+    write_ordered(folder, order_observations(codes, x, method.code_periods(), **names, **limits))
 
 
 def _as_json(value: dict[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def _train_and_write(
     title = first.title() if len(pack) == 1 else f"{len(pack)} models, {first.title()}"
     settings.report(f"{title}: loading data")
     data = first.data.load()
-    sample = evaluation_sample(first, data, settings.evaluation_size)
+    sample, names = evaluation_sample(first, data, settings.evaluation_size)
     inputs = sample.x.numpy(force=True).view(PreparedInputs)
     check_finite(inputs, what=first.data.title())
     folder = folders[missing[0].key]
@@ -176,7 +176,7 @@ def _train_and_write(
     failed = {run.key: InputError(f.text()) for run, f in zip(pack, failures, strict=True) if f is not None}
     result.errors.update(failed)
     trained = [run for run in missing if run.key not in failed]
-    evaluation = EvaluationSet(data, sample, inputs, seconds)
+    evaluation = EvaluationSet(data, sample, inputs, seconds, names)
     if _score_and_write(trained, folders, evaluation, settings, result, threads=1 if len(pack) > 1 else None):
         checkpoint.unlink(missing_ok=True)
 
@@ -274,7 +274,7 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     data = run.data.load()
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder) if needs_method else None
-    sample = evaluation_sample(run, data, len(finished.codes))
+    sample, _ = evaluation_sample(run, data, len(finished.codes))
     inputs = MetricInputs(sample.x, sample.c, data.factors, method)
     scores = read_json(folder / "scores.json") | compute_scores(inputs, finished.codes, missing)
     write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
