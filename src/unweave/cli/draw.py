@@ -84,10 +84,10 @@ def draw_sample(data: FactorData, seed: int) -> DrawnData:
     rng = Generator().manual_seed(seed)
     points = data.points_or_sample(MAX_SAMPLES, rng)
     rows = randperm(len(points), generator=rng)[:MAX_SAMPLES]
-    is_named = data.row_names is not None and len(data.row_names) == len(points)
-    names = [data.row_names[i] for i in rows.tolist()] if is_named else None
+    names = data.row_names or ()
+    row_names = [names[i] for i in rows.tolist()] if len(names) == len(points) else None
     x, c = data.render(points[rows]).float(), data.labels(points[rows])
-    return DrawnData(x.numpy(force=True), c.numpy(force=True), data.factors, names, data.feature_names)
+    return DrawnData(x.numpy(force=True), c.numpy(force=True), data.factors, row_names, data.feature_names)
 
 
 def _save_figures(method: Method, data: DrawnData, out: Path) -> list[Path]:

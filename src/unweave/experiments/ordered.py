@@ -19,6 +19,7 @@ DRAWN_SIZE, STORED_SIZE = 128, 64  # pixels of the longer side of an image, in a
 MAX_STORED_PIXELS = 400_000  # of all images of a run: about 96 thumbnails of 64 x 64
 MAX_STORED_CODES = 48  # codes that a run folder shows, those that vary most
 MAX_COLUMNS = 10  # columns of a table shown for a code, those that change most with it
+MAX_TABLE_ROWS = 20_000  # rows of a table whose means are computed
 IMAGE_DIMENSIONS = (2, 3)  # axes of an observation that is shown as an image
 
 Periods = Sequence[float | None]
@@ -30,7 +31,7 @@ class OrderedImages(NamedTuple):
 
     codes: np.ndarray  # (k,): indices of the codes
     values: np.ndarray  # (k, s): values of the code; NaN where the data have no observation
-    index: np.ndarray  # (k, s): number of the image; -1 for none
+    places: np.ndarray  # (k, s): number of the image; -1 for none
     names: np.ndarray  # (k, s): identifiers of the observations; empty where there are none
     images: np.ndarray  # (m, h, w, 3): bytes
 
@@ -75,7 +76,8 @@ def order_observations(
     if not len(shown):
         return None
     if x.ndim - 1 not in IMAGE_DIMENSIONS:
-        return _order_columns(codes, shown, x.reshape(len(x), -1), periods, feature_names)
+        rows = np.random.default_rng(0).permutation(len(x))[:MAX_TABLE_ROWS]
+        return _order_columns(codes[rows], shown, x[rows].reshape(len(rows), -1), periods, feature_names)
     rows = pick_rows(codes, shown, periods)  # (k, s)
     used, index = np.unique(rows[rows >= 0], return_inverse=True)
     places = np.full(rows.shape, -1)
@@ -179,7 +181,7 @@ def to_bytes(x: np.ndarray) -> np.ndarray:
     x = x[:, None] if x.ndim == 3 else x
     if x.dtype != np.uint8:
         low, high = (0.0, 1.0) if x.min() > -0.01 and x.max() < 1.01 else (float(x.min()), float(x.max()))
-        x = (np.clip((x - low) / (high - low), 0, 1) * 255).round().astype(np.uint8)
+        x = (np.clip((x - low) / ((high - low) or 1.0), 0, 1) * 255).round().astype(np.uint8)
     x = x[:, :3] if x.shape[1] >= 3 else np.repeat(x[:, :1], 3, 1)  # two channels have no colors: the first is shown
     return np.ascontiguousarray(x.transpose(0, 2, 3, 1))
 

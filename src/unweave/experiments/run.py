@@ -128,10 +128,11 @@ def _write_codes(folder: Path, codes: np.ndarray, truth: np.ndarray, names: list
 
 def _write_observations(folder: Path, method: Method, evaluation: EvaluationSet, codes: np.ndarray) -> None:
     """Write some observations along each code, so that a report can show them without the data."""
-    names = {"row_names": evaluation.row_names, "feature_names": evaluation.data.feature_names}
-    limits = {"max_codes": MAX_STORED_CODES, "max_pixels": MAX_STORED_PIXELS}
-    x = np.asarray(evaluation.inputs)
-    write_ordered(folder, order_observations(codes, x, method.code_periods(), **names, **limits))
+    ordered = order_observations(
+        codes, np.asarray(evaluation.inputs), method.code_periods(), row_names=evaluation.row_names,
+        feature_names=evaluation.data.feature_names, max_codes=MAX_STORED_CODES, max_pixels=MAX_STORED_PIXELS,
+    )  # fmt: skip
+    write_ordered(folder, ordered)
 
 
 def _as_json(value: dict[str, Any]) -> dict[str, Any]:

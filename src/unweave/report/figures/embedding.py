@@ -20,6 +20,7 @@ MAX_POINTS = 4_000
 MAX_GRID_POINTS = 1_000  # in each panel of a figure with many
 MAX_PAIRED_CODES = 5  # of which all pairs are drawn
 MAX_COLUMNS = 4  # panels in a row
+MAX_GRID_CODES = 24  # of more, those that depend most on the factors are drawn, or that vary most
 CODES_PER_PAGE, FACTORS_PER_PAGE = 8, 5  # of a figure with a panel for each code and factor
 DOT_SIZE, LARGE_DOT_SIZE = 4, 14  # square points, of many and of few observations
 FEW_POINTS = 300
@@ -54,21 +55,25 @@ def draw_codes(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], 
     if len(shown) == 2:
         return {"codes": plot.draw_planes([(shown[0], shown[1])] * len(scales), scales)}
     if 2 < len(shown) <= MAX_PAIRED_CODES:
-        return {f"codes-by-{_file_name(scale)}": plot.draw_pairs(shown, scale) for scale in scales}
-    figures = _draw_pages(plot, shown, scales)
-    if len(shown) > 1:
-        strength = associate(codes[:, shown], truth[:, columns], [factors[j] for j in columns], _take(periods, shown))
-        best = [np.sort(shown[np.argsort(-row, kind="stable")[:2]]) for row in strength]
-        figures = {"codes": plot.draw_planes([(pair[0], pair[1]) for pair in best], scales)} | figures
-    return figures
+        return {name: plot.draw_pairs(shown, scale) for name, scale in zip(_file_names(scales), scales, strict=True)}
+    if len(shown) == 1:
+        return _draw_pages(plot, shown, scales)
+    own_periods = [periods[j] for j in shown]
+    strength = associate(codes[:, shown], truth[:, columns], [factors[j] for j in columns], own_periods)  # (k, d)
+    best = [np.sort(shown[np.argsort(-row, kind="stable")[:2]]) for row in strength]
+    planes = plot.draw_planes([(pair[0], pair[1]) for pair in best], scales)
+    related = np.sort(shown[np.argsort(-strength.max(0), kind="stable")[:MAX_GRID_CODES]])
+    pages = _draw_pages(plot, related, scales)
+    if len(related) < len(shown):
+        note = f"Shown: the {len(related)} of {len(shown)} codes that depend most on the factors."
+        list(pages.values())[-1].supxlabel(note, fontsize=SMALL_FONT + 1)
+    return {"codes": planes} | pages
 
 
-def _take(periods: Periods, shown: np.ndarray) -> list[float | None]:
-    return [periods[j] for j in shown]
-
-
-def _file_name(scale: FactorScale) -> str:
-    return re.sub(r"[^\w.-]+", "-", scale.factor.name).strip("-.") or "factor"
+def _file_names(scales: Sequence[FactorScale]) -> list[str]:
+    """Return a file name for each factor; equal ones get numbers."""
+    slugs = [re.sub(r"[^\w.-]+", "-", scale.factor.name).strip("-.") or "factor" for scale in scales]
+    return [f"codes-by-{slug}" + (f"-{i + 1}" if slugs.count(slug) > 1 else "") for i, slug in enumerate(slugs)]
 
 
 def _draw_pages(plot: CodePlot, shown: np.ndarray, scales: Sequence[FactorScale]) -> dict[str, Figure]:
@@ -78,7 +83,7 @@ def _draw_pages(plot: CodePlot, shown: np.ndarray, scales: Sequence[FactorScale]
         for k in range(0, len(scales), FACTORS_PER_PAGE)
         for i in range(0, len(shown), CODES_PER_PAGE)
     ]
-    names = [f"codes-by-factor-{i + 1}" if len(pages) > 1 else "codes-by-factor" for i in range(len(pages))]
+    names = [f"codes-over-factors-{i + 1}" if len(pages) > 1 else "codes-over-factors" for i in range(len(pages))]
     return {name: plot.draw_by_factor(*page) for name, page in zip(names, pages, strict=True)}
 
 
@@ -100,7 +105,7 @@ class CodePlot:
         figure, axes = make_panels(len(scales), width=3.1, max_columns=MAX_COLUMNS)
         for axis, (i, j), scale in zip(axes, pairs, scales, strict=True):
             self.scatter(axis, i, j, scale.colors)
-            axis.set_title(f"colored by {scale.factor.name}")
+            axis.set_title(f"colored by {scale.title}")
             scale.add_key(figure, axis)
         return figure
 
@@ -118,7 +123,7 @@ class CodePlot:
             axis.label_outer()
             used.append(axis)
         if scale is not None:
-            figure.suptitle(f"all pairs of codes, colored by {scale.factor.name}")
+            figure.suptitle(f"all pairs of codes, colored by {scale.title}")
             scale.add_key(figure, used)
         return figure
 
@@ -134,7 +139,7 @@ class CodePlot:
             axis.scatter(scale.positions()[few], values, s=self.dot, c=scale.colors[few], linewidths=0, rasterized=True)
             scale.set_axis(axis.xaxis)
             label_code(axis.yaxis, j, self.periods[j])
-            axis.set_xlabel(scale.factor.name)
+            axis.set_xlabel(scale.title)
             axis.tick_params(labelsize=SMALL_FONT)
             if sum(map(len, scale.names)) > MAX_LEVEL_NAMES:
                 axis.tick_params(axis="x", rotation=45)
@@ -151,8 +156,9 @@ class CodePlot:
             return figure
         if len(shown) <= MAX_PAIRED_CODES:
             return self.draw_pairs(shown)
-        pairs = [(shown[i], shown[min(i + 1, len(shown) - 1)]) for i in range(0, len(shown), 2)]
-        pairs[-1] = (shown[-2], shown[-1])
+        shown = np.sort(shown[np.argsort(-self.codes[:, shown].std(0), kind="stable")[:MAX_GRID_CODES]])
+        pairs = [(shown[i], shown[i + 1]) for i in range(0, len(shown) - 1, 2)]
+        pairs += [(shown[-2], shown[-1])] if len(shown) % 2 else []
         figure, axes = make_panels(len(pairs), width=2.3, height=2.1, max_columns=MAX_COLUMNS)
         for axis, (i, j) in zip(axes, pairs, strict=True):
             self.scatter(axis, i, j)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from unweave.data.readers.images import IMAGE_FORMATS
 from unweave.experiments.ordered import Ordered, OrderedColumns, OrderedImages, Periods, varying_codes
 from unweave.report.figures.scales import angle_text
-from unweave.report.figures.style import SMALL_FONT, make_panels
+from unweave.report.figures.style import SMALL_FONT, escape, make_panels
 from unweave.utils.errors import plural
 
 CODES_PER_PAGE = 12
@@ -79,7 +79,7 @@ def code_texts(values: np.ndarray, period: float | None) -> list[str]:
 
 def _draw_images(ordered: OrderedImages, periods: Periods, rows: slice) -> Figure:
     """Return a row of images for each code, with the value of the code and the file name below each image."""
-    _, steps = ordered.index.shape
+    _, steps = ordered.places.shape
     height, width = ordered.images.shape[1:3]
     scale = min(IMAGE_WIDTH / width, MAX_IMAGE_HEIGHT / height)  # inches per pixel
     text = 0.45 if ordered.names.size else 0.27
@@ -88,7 +88,7 @@ def _draw_images(ordered: OrderedImages, periods: Periods, rows: slice) -> Figur
     figure.get_layout_engine().set(h_pad=0.02)  # type: ignore[union-attr, call-arg]
     for i, axis in enumerate(axes, rows.start):
         j = int(ordered.codes[i])
-        _draw_strip(axis, [ordered.images[k] if k >= 0 else None for k in ordered.index[i]], (height, width))
+        _draw_strip(axis, [ordered.images[k] if k >= 0 else None for k in ordered.places[i]], (height, width))
         period = periods[j]
         values = ordered.values[i] if period is None else ordered.values[i] % period
         labels = code_texts(values, period)
@@ -118,7 +118,7 @@ def _shorten(name: str) -> str:
     """Return the end of an identifier, which differs more often than its beginning; of image files without suffix."""
     path = PurePosixPath(name)
     name = str(path.with_suffix("")) if path.suffix.lower() in IMAGE_FORMATS else name
-    return name if len(name) <= MAX_LABEL_LENGTH else "…" + name[1 - MAX_LABEL_LENGTH :]
+    return escape(name if len(name) <= MAX_LABEL_LENGTH else "…" + name[1 - MAX_LABEL_LENGTH :])
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -164,4 +164,4 @@ def _range_text(means: np.ndarray, period: float | None) -> str:
 
 
 def _shorten_column(name: str) -> str:
-    return name if len(name) <= MAX_COLUMN_LENGTH else name[: MAX_COLUMN_LENGTH - 1] + "…"
+    return escape(name if len(name) <= MAX_COLUMN_LENGTH else name[: MAX_COLUMN_LENGTH - 1] + "…")

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unweave.data.core import Factor
-from unweave.report.figures.style import SMALL_FONT
+from unweave.report.figures.style import SMALL_FONT, escape
 
 MAX_CLASSES = 20  # with a color of their own; the rarer classes of a factor with more are gray
 MAX_NAME_LENGTH = 20  # characters
@@ -29,10 +29,10 @@ RAMP = "viridis"
 def make_cyclic_map() -> ListedColormap:
     """Return a color map for angles, whose end is its start: all hues in even steps, none close to white.
 
-    Hue goes around the circle of Oklab. Red is lighter than green, so that readers who confuse both see a difference.
+    Hue goes around the circle of Oklab. Red is darker than green, so that readers who confuse both see a difference.
     """
     hue = np.linspace(0, 2 * math.pi, 257)[:-1]
-    lightness, chroma = 0.66 + 0.12 * np.cos(hue - 0.5), 0.125
+    lightness, chroma = 0.66 - 0.12 * np.cos(hue - 0.5), 0.12
     a, b = chroma * np.cos(hue), chroma * np.sin(hue)
     to_lms = np.array(
         [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.291485548]]
@@ -74,7 +74,7 @@ def class_names(factor: Factor) -> list[str]:
     """Return the names of the values of a discrete factor, at most `MAX_NAME_LENGTH` characters each."""
     values: Sequence[Any] = factor.values or range(factor.size or 0)
     names = [value if isinstance(value, str) else f"{value:g}" for value in values]
-    return [n if len(n) <= MAX_NAME_LENGTH else n[: MAX_NAME_LENGTH - 1] + "…" for n in names]
+    return [escape(n if len(n) <= MAX_NAME_LENGTH else n[: MAX_NAME_LENGTH - 1] + "…") for n in names]
 
 
 def angle_text(value: float, period: float) -> str:
@@ -113,6 +113,7 @@ class FactorScale:
 
     def __init__(self, factor: Factor, column: np.ndarray) -> None:
         self.factor, self.values = factor, factor_values(factor, column)
+        self.title = escape(factor.name)
         self.names: list[str] = []  # of classes
         if factor.kind == "nominal":
             self.values, self.names = _merge_rare_classes(column.astype(int), class_names(factor))

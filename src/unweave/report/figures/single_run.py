@@ -62,7 +62,7 @@ def draw_along_codes(run: FinishedRun, periods: Periods) -> Captioned:
 
 def caption_codes(figures: dict[str, Figure], run: FinishedRun) -> Captioned:
     """Return figures of the codes with captions, the meaning of the colors in the first only."""
-    pairs = [figure for name, figure in figures.items() if not name.startswith("codes-by-factor")]
+    pairs = [figure for name, figure in figures.items() if not name.startswith("codes-over-factors")]
     captions = ["The same codes, colored by another factor."] * len(pairs)
     if pairs and not run.factors:
         captions[0] = "The codes."
@@ -71,7 +71,7 @@ def caption_codes(figures: dict[str, Figure], run: FinishedRun) -> Captioned:
         caption = f"{which}, colored by the real values of the factors."
         captions[0] = f"{caption} If a factor's color changes along one axis only, one code represents it."
     text = "Each code over the real values of each factor. A code that represents a factor depends on no other."
-    grids = [(text, figure) for name, figure in figures.items() if name.startswith("codes-by-factor")]
+    grids = [(text, figure) for name, figure in figures.items() if name.startswith("codes-over-factors")]
     return [*zip(captions, pairs, strict=True), *grids]
 
 
