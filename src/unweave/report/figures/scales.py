@@ -59,9 +59,8 @@ def factor_values(factor: Factor, column: np.ndarray) -> np.ndarray:
     if factor.period is None:
         return values
     start = start_of_turn(values, factor.period)
-    return np.where(
-        (values >= start) & (values <= start + factor.period), values, (values - start) % factor.period + start
-    )
+    is_shown = (values >= start) & (values <= start + factor.period)
+    return np.where(is_shown, values, (values - start) % factor.period + start)
 
 
 def start_of_turn(values: np.ndarray, period: float) -> float:
