@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from PIL import Image
 
 import unweave
-from unweave import Factor, OwnData, Run, Table
+from unweave import OwnData, Run
 from unweave.cli import main as cli
-from unweave.cli.draw import draw_sample, read_as_trained
+from unweave.cli.draw import read_as_trained
 from unweave.datasets import SquaresXY
 from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
@@ -49,16 +48,6 @@ def test_a_method_without_a_decoder_shows_photographs_along_its_codes(run, tmp_p
     assert {path.name for path in Path("figures").iterdir()} == {"along-codes.png", "codes.png"}
     assert run("report", "run", "--out", "page.html")[0] == 0
     assert "Real observations along each code" in Path("page.html").read_text()
-
-
-def test_observations_of_finite_data_are_drawn_once_with_their_names():
-    data = Table(torch.arange(50.0)[:, None], torch.arange(50.0)[:, None], [Factor("number")])
-    data.row_names, data.feature_names = tuple(f"row {i}" for i in range(50)), ("x",)
-    drawn = draw_sample(data, seed=1)
-    assert sorted(drawn.x[:, 0]) == sorted(drawn.truth[:, 0]) == list(range(50))
-    assert list(drawn.row_names) == [f"row {x:.0f}" for x in drawn.x[:, 0]]
-    assert drawn.feature_names == ("x",) and drawn.labels is None
-    assert (drawn.x[:5] != draw_sample(data, seed=2).x[:5]).any(), "the seed chooses the first ones"
 
 
 def test_own_files_are_read_with_the_columns_of_the_run(tmp_path):

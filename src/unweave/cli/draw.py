@@ -15,9 +15,6 @@ from unweave.utils.errors import InputError
 if TYPE_CHECKING:
     from unweave.data.core import FactorData
     from unweave.methods.base import Method
-    from unweave.report.figures.registry import DrawnData
-
-MAX_SAMPLES = 2_000  # observations that determine the range of each code
 
 
 @dataclass(kw_only=True)
@@ -59,7 +56,7 @@ def draw(args: list[str]) -> None:
                 f"the run was trained on shape {method.shape_}, but {options.data} has shape {loaded.shape}"
             )
         progress.message("drawing")
-        paths = _save_figures(method, draw_sample(loaded, options.seed), options.out)
+        paths = _save_figures(method, loaded, options)
     print_text("\n".join(str(path) for path in paths))
 
 
@@ -75,32 +72,17 @@ def read_as_trained(data: Any, folder: Path) -> Any:
     return replace(data, factors=factors, columns=columns, drop_constant=bool(recipe.get("drop_constant", False)))
 
 
-def draw_sample(data: FactorData, seed: int) -> DrawnData:
-    """Return at most `MAX_SAMPLES` observations in random order; of finite data, each at most once."""
-    from torch import Generator, randperm
-
-    from unweave.report.figures.registry import DrawnData
-
-    rng = Generator().manual_seed(seed)
-    points = data.points_or_sample(MAX_SAMPLES, rng)
-    rows = randperm(len(points), generator=rng)[:MAX_SAMPLES]
-    names = data.row_names or ()
-    row_names = [names[i] for i in rows.tolist()] if len(names) == len(points) else None
-    x, c = data.render(points[rows]).float(), data.labels(points[rows])
-    return DrawnData(x.numpy(force=True), c.numpy(force=True), data.factors, row_names, data.feature_names)
-
-
-def _save_figures(method: Method, data: DrawnData, out: Path) -> list[Path]:
+def _save_figures(method: Method, loaded: FactorData, options: Draw) -> list[Path]:
     """Write every figure that the method supports, and an animation beside traversals; return the paths."""
-    from unweave.report.figures.registry import draw_figures
+    from unweave.report.figures.registry import draw_figures, sample_observations
     from unweave.report.figures.style import save_figure
     from unweave.report.figures.traversal import save_animation
 
-    paths = []
+    paths, data = [], sample_observations(loaded, options.seed)
     figures = draw_figures(method, data)
     for name, figure in figures.items():
-        paths.append(out / f"{name}.png")
+        paths.append(options.out / f"{name}.png")
         save_figure(figure, paths[-1])
     if "traversals" in figures:
-        paths.append(save_animation(method, data.x, out / "traversals.gif"))
+        paths.append(save_animation(method, data.x, options.out / "traversals.gif"))
     return paths

@@ -102,7 +102,8 @@ class CodePlot:
 
     def draw_planes(self, pairs: Sequence[tuple[int, int]], scales: Sequence[FactorScale]) -> Figure:
         """Return one panel per factor, with two codes as axes and the factor as color."""
-        figure, axes = make_panels(len(scales), width=3.1, max_columns=MAX_COLUMNS)
+        width = 2.5 + max(scale.key_width() for scale in scales)
+        figure, axes = make_panels(len(scales), width=width, max_columns=MAX_COLUMNS)
         for axis, (i, j), scale in zip(axes, pairs, scales, strict=True):
             self.scatter(axis, i, j, scale.colors)
             axis.set_title(f"colored by {scale.title}")
@@ -112,7 +113,8 @@ class CodePlot:
     def draw_pairs(self, shown: np.ndarray, scale: FactorScale | None = None) -> Figure:
         """Return a panel for each pair of codes, below the diagonal of a square."""
         count = len(shown) - 1
-        figure, axes = make_panels(count**2, width=2.0, height=1.8, max_columns=count)
+        key = 0.0 if scale is None else scale.key_width()
+        figure, axes = make_panels(count**2, width=1.9, height=1.8, max_columns=count, margin=key)
         used = []
         for place, axis in enumerate(axes):
             row, column = divmod(place, count)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
+from torch import Generator
 
-from unweave.data.core import Factor
+from unweave.data.core import Factor, FactorData
 from unweave.experiments.ordered import order_observations
 from unweave.methods.base import FigureName, Method
 from unweave.report.figures.curves import draw_loss_curves
@@ -23,6 +25,7 @@ from unweave.report.figures.traversal import (
 )
 from unweave.utils.errors import InputError, unknown
 
+MAX_OBSERVATIONS = 2_000  # that determine the range of each code
 MAX_RECONSTRUCTIONS = 10  # observations shown beside their reconstructions
 
 
@@ -39,6 +42,17 @@ class DrawnData(NamedTuple):
     def labels(self) -> np.ndarray | None:
         """The first discrete factor, (n,), or None."""
         return next((self.truth[:, j] for j, f in enumerate(self.factors) if f.size is not None), None)
+
+
+def sample_observations(data: FactorData, seed: int = 0) -> DrawnData:
+    """Return at most `MAX_OBSERVATIONS` observations in random order; of finite data, each at most once."""
+    rng = Generator().manual_seed(seed)
+    points = data.points_or_sample(MAX_OBSERVATIONS, rng)
+    rows = torch.randperm(len(points), generator=rng)[:MAX_OBSERVATIONS]
+    names = data.row_names or ()
+    row_names = [names[i] for i in rows.tolist()] if len(names) == len(points) else None
+    x, c = data.render(points[rows]).float(), data.labels(points[rows])
+    return DrawnData(x.numpy(force=True), c.numpy(force=True), data.factors, row_names, data.feature_names)
 
 
 Figures = Figure | dict[str, Figure]

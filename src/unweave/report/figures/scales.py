@@ -19,8 +19,9 @@ from matplotlib.lines import Line2D
 from unweave.data.core import Factor
 from unweave.report.figures.style import SMALL_FONT, escape
 
-MAX_CLASSES = 20  # with a color of their own; the rarer classes of a factor with more are gray
+MAX_CLASSES = 18  # with a color of their own; the rarer classes of a factor with more are gray
 MAX_NAME_LENGTH = 20  # characters
+LEGEND_ROWS = 10  # classes in a column of a legend
 MAX_NAMED_TICKS = 8  # names of an ordered factor beside its color bar
 OTHER_COLOR = "#c3cad2"
 RAMP = "viridis"
@@ -116,9 +117,8 @@ class FactorScale:
         self.names: list[str] = []  # of classes
         if factor.kind == "nominal":
             self.values, self.names = _merge_rare_classes(column.astype(int), class_names(factor))
-            palette = mpl.colormaps["tab10" if len(self.names) <= 10 else "tab20"]
-            self.palette = [palette(k) for k in range(len(self.names))]
-            if len(class_names(factor)) > MAX_CLASSES:
+            self.palette = _pick_colors(len(self.names))
+            if (factor.size or 0) > MAX_CLASSES:
                 self.palette[-1] = mpl.colors.to_rgba(OTHER_COLOR)
             self.colors = np.array(self.palette)[self.values.astype(int)]  # (n, 4)
         else:
@@ -143,10 +143,18 @@ class FactorScale:
             ticks, names = self._named_ticks()
             bar.ax.yaxis.set_ticks(ticks, labels=names)
 
+    def key_width(self) -> float:
+        """Return the width of the key in inches."""
+        return 0.6 if not self.names else self._legend_columns() * (0.3 + 0.055 * max(map(len, self.names)))
+
+    def _legend_columns(self) -> int:
+        return 1 if len(self.names) <= LEGEND_ROWS else 2
+
     def _add_legend(self, figure: Figure, axis: Axes | None) -> None:
         dot: Any = {"marker": "o", "linestyle": "", "markersize": 5}
         handles = [Line2D([], [], color=c, label=n, **dot) for n, c in zip(self.names, self.palette, strict=True)]
-        text: Any = {"fontsize": SMALL_FONT + 1, "frameon": False}
+        text: Any = {"fontsize": SMALL_FONT, "frameon": False, "ncols": self._legend_columns()}
+        text |= {"labelspacing": 0.3, "handletextpad": 0.2, "columnspacing": 0.8}
         if axis is None:
             figure.legend(handles=handles, loc="outside right center", **text)
         else:
@@ -174,6 +182,13 @@ class FactorScale:
         names = class_names(self.factor)
         ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_NAMED_TICKS)).round().astype(int))
         return ticks.tolist(), [names[i] for i in ticks]
+
+
+def _pick_colors(count: int) -> list[Any]:
+    """Return colors of at most `MAX_CLASSES` classes; of many, without the grays, which mean other classes."""
+    if count <= 10:
+        return [mpl.colormaps["tab10"](k) for k in range(count)]
+    return [mpl.colormaps["tab20"](k) for k in range(20) if k not in (14, 15)][:count]
 
 
 def _merge_rare_classes(column: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
