@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 import unweave
 from unweave import OwnData, Run
 from unweave.cli import main as cli
 from unweave.cli.encode import read_as_trained
+from unweave.datasets import SquaresXY
 from unweave.experiments.study import execute
 from unweave.methods import BetaVAE
 
@@ -21,9 +23,8 @@ def test_a_trained_network_is_drawn(run, tmp_path):
     assert Path("vae/history.parquet").is_file()
     code, out, err = run("draw", "vae", "squares-xy", "--out", "figures")
     assert code == 0, err
-    names = {f"{n}.png" for n in ("curves", "kl", "traversals", "reconstructions", "interpolation")} | {
-        "traversals.gif"
-    }
+    figures = ("along-codes", "codes", "curves", "kl", "traversals", "reconstructions", "interpolation")
+    names = {f"{name}.png" for name in figures} | {"traversals.gif"}
     assert {path.name for path in Path("figures").iterdir()} == names
     assert len(out.splitlines()) == len(names)
     code, _, err = run("draw", "vae", "swiss-roll")
@@ -33,6 +34,20 @@ def test_a_trained_network_is_drawn(run, tmp_path):
     assert code == 2
     assert "beta-vae is not finite from step" in err
     assert not Path("x").exists()
+
+
+def test_a_method_without_a_decoder_shows_photographs_along_its_codes(run, tmp_path):
+    data = SquaresXY(points=80, size=16, side=5).load()
+    for i, image in enumerate(data.render(data.sources)):
+        path = Path("photos", "left" if data.sources[i, 0] < data.sources[:, 0].median() else "right", f"{i}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image[0] * 255).byte().numpy()).save(path)
+    assert run("fit", "hessian-ica", "photos", "--latent-dim", "2", "--out", "run")[0] == 0
+    code, _, err = run("draw", "run", "photos", "--out", "figures")
+    assert code == 0, err
+    assert {path.name for path in Path("figures").iterdir()} == {"along-codes.png", "codes.png"}
+    assert run("report", "run", "--out", "page.html")[0] == 0
+    assert "Real observations along each code" in Path("page.html").read_text()
 
 
 def test_own_files_are_read_with_the_columns_of_the_run(tmp_path):

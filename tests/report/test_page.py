@@ -52,13 +52,24 @@ def test_the_page_has_tables_figures_and_provenance(runs, text):
         assert f"{run.scores['mcc']:.3f}" in text
         assert run.recipe["key"] in text
         assert run.env["data"]["sha256"][:12] in text
-    # Three methods with three figures each, what two of them decode, the spread; four runs are too few for more.
-    assert text.count("<figure>") == 12
+    # Three methods with four figures each, what two of them decode, the spread; four runs are too few for more.
+    assert text.count("<figure") == 15
+    assert text.count("Real observations along each code") == 2 * 3, "also as the text of the image"
     assert "<h3>linear-ica</h3>" in text and "Best run of linear-ica, seed" in text
     pair = [run.scores["mcc"] for run in done[1:3]]
     assert plus_minus(pair).replace("+-", "±") in text, "runs that differ in their seed alone are one setting"
     rows = [text.index(f"<tr><td>{name}</td><td>") for name in ("hessian-ica", "linear-ica", "pca")]
     assert rows == sorted(rows), "the best comes first"
+
+
+def test_a_run_of_an_earlier_version_has_a_page_without_observations(runs, tmp_path):
+    shutil.copytree(runs / "3", tmp_path / "run")
+    (tmp_path / "run" / "ordered.npz").unlink()
+    env = json.loads((tmp_path / "run" / "env.json").read_text())
+    del env["code_periods"]
+    (tmp_path / "run" / "env.json").write_text(json.dumps(env))
+    page = write_report([tmp_path / "run"], tmp_path / "p.html").read_text()
+    assert page.count("<figure") == 3 and "Real observations" not in page
 
 
 def test_the_chance_level_is_the_score_of_shuffled_codes(runs, text):

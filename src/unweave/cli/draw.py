@@ -11,18 +11,16 @@ from unweave.cli.progress import show_progress
 from unweave.cli.terminal import parse_options, print_text
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from unweave.data.core import FactorData
     from unweave.methods.base import Method
-
-MAX_SAMPLES = 2_000  # observations that determine the range of each code
 
 
 @dataclass(kw_only=True)
 class Draw(ApplyOptions):
-    """Draw traversals (grid and GIF), reconstructions, an interpolation, loss curves and KL per code of a run.
+    """Draw real observations along each code of a run, and all codes colored by the factors.
 
-    For a flow, also draw its spectrum, its variables one by one, and samples.
+    For a method with a decoder of images, also traversals (grid and GIF), reconstructions and an interpolation. For a
+    network its loss curves, for a VAE the KL per code, for a flow its spectrum, variables and samples.
     """
 
     out: Path = Path("figures")
@@ -37,27 +35,22 @@ def draw(args: list[str]) -> None:
     with show_progress() as progress:
         progress.message("reading the run and the data")
         method, loaded = load_run_and_data(options)
-        from torch import Generator
-
-        points = loaded.sample(MAX_SAMPLES, Generator().manual_seed(options.seed))
         progress.message("drawing")
-        x, c = loaded.render(points).float().numpy(force=True), loaded.labels(points)
-        labels = next((c[:, j].numpy(force=True) for j, f in enumerate(loaded.factors) if f.size is not None), None)
-        paths = _save_figures(method, x, labels, options.out)
+        paths = _save_figures(method, loaded, options)
     print_text("\n".join(str(path) for path in paths))
 
 
-def _save_figures(method: Method, x: np.ndarray, labels: np.ndarray | None, out: Path) -> list[Path]:
+def _save_figures(method: Method, loaded: FactorData, options: Draw) -> list[Path]:
     """Write every figure that the method supports, and an animation beside traversals; return the paths."""
-    from unweave.report.figures.registry import draw_figures
+    from unweave.report.figures.registry import draw_figures, sample_observations
     from unweave.report.figures.style import save_figure
     from unweave.report.figures.traversal import save_animation
 
-    paths = []
-    figures = draw_figures(method, x, labels)
+    paths, data = [], sample_observations(loaded, options.seed)
+    figures = draw_figures(method, data)
     for name, figure in figures.items():
-        paths.append(out / f"{name}.png")
+        paths.append(options.out / f"{name}.png")
         save_figure(figure, paths[-1])
     if "traversals" in figures:
-        paths.append(save_animation(method, x, out / "traversals.gif"))
+        paths.append(save_animation(method, data.x, options.out / "traversals.gif"))
     return paths

@@ -21,6 +21,7 @@ import torch
 from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
+from unweave.experiments.ordered import MAX_STORED_CODES, MAX_STORED_PIXELS, order_observations, write_ordered
 from unweave.methods.base import Method
 from unweave.methods.persistence import saved_settings
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
@@ -104,8 +105,8 @@ def write_run(
     history = method.history
     env = environment(run.data.title(), evaluation)
     env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
-    env["code_periods"] = list(method.code_periods())
     env["log_likelihood"] = final_likelihood(method, history)
+    env["code_periods"] = list(method.code_periods())
     factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
     truth = evaluation.sample.c.numpy(force=True)
     method.write(folder)
@@ -117,6 +118,7 @@ def write_run(
     data = evaluation.data
     row_names = data.row_names if data.row_names and len(data.row_names) == len(codes) else None
     _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs, _row_index(row_names, data.row_key))
+    _write_observations(folder, method, evaluation, codes, row_names)
     return FinishedRun(
         folder, recipe, _finite(scores), _metrics(scores), _as_json(env), tuple(factors),
         codes.astype(np.float64), truth.astype(np.float64), pairs, tuple(map(str, env["diagnosis"])),
@@ -136,6 +138,17 @@ def _write_codes(
     every = pd.concat([table, pd.DataFrame(truth, columns=names, index=index)], axis=1)
     every.to_parquet(folder / "codes.parquet")
     pd.DataFrame(pairs, columns=["data", "codes"]).to_parquet(folder / "pairs.parquet")
+
+
+def _write_observations(
+    folder: Path, method: Method, evaluation: EvaluationSet, codes: np.ndarray, row_names: tuple[str, ...] | None
+) -> None:
+    """Write some observations along each code, so that a report can show them without the data."""
+    ordered = order_observations(
+        codes, np.asarray(evaluation.inputs), method.code_periods(), row_names=row_names,
+        feature_names=evaluation.data.feature_names, max_codes=MAX_STORED_CODES, max_pixels=MAX_STORED_PIXELS,
+    )  # fmt: skip
+    write_ordered(folder, ordered)
 
 
 def _as_json(value: dict[str, Any]) -> dict[str, Any]:

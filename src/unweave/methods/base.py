@@ -121,10 +121,12 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """Return what `unweave draw` shows of a fitted method: names of figures, or functions of your own.
 
         A function takes (method, x (n, *shape), labels (n,) or None) and returns a matplotlib figure, or a dict of
-        figures by file name. By default the figures of decoders, for images.
+        figures by file name. By default observations along each code, all codes by factors, and for images the
+        figures of decoders.
         """
         images = self.has_decoder() and len(self.shape_) in (2, 3)
-        return ("traversals", "reconstructions", "interpolation") if images else ()
+        decoded = ("traversals", "reconstructions", "interpolation") if images else ()
+        return ("along-codes", "codes", *decoded)
 
     def log_likelihood(self, history: pd.DataFrame) -> float | None:
         """Return log p(x) per observation in nats, or a lower bound, for `unweave select`; None where there is none.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
+from matplotlib.figure import Figure
 
 from unweave import __version__
 from unweave.experiments.failures import unresolved_failures
@@ -22,6 +23,7 @@ from unweave.report.tables import chance_levels, runs_table, settings_table
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import write_atomic
 
+WIDE_FIGURE = 6.0  # inches, from which a figure scrolls on a narrow screen instead of becoming unreadable
 HASH_LENGTH = 12  # characters of the data's checksum on the page
 
 
@@ -159,5 +161,8 @@ def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str]) -> 
     }
 
 
-def _embed(figures: Sequence[tuple[str, Any]]) -> list[dict[str, str]]:
-    return [{"caption": caption, "uri": to_data_uri(figure)} for caption, figure in figures]
+def _embed(figures: Sequence[tuple[str, Figure]]) -> list[dict[str, Any]]:
+    return [
+        {"caption": caption, "uri": to_data_uri(figure), "is_wide": figure.get_figwidth() > WIDE_FIGURE}
+        for caption, figure in figures
+    ]

@@ -1,7 +1,8 @@
-"""Scatter plots of codes, colored by each true factor."""
+"""Scatter plots of all codes, colored by each true factor."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,63 +11,157 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.data.core import Factor
-from unweave.report.figures.style import SMALL_FONT, make_panels
+from unweave.experiments.ordered import Periods, varying_codes
+from unweave.report.figures.heatmap import associate
+from unweave.report.figures.scales import FactorScale, label_code
+from unweave.report.figures.style import BLUE, SMALL_FONT, make_panels
 
 MAX_POINTS = 4_000
-MAX_FACTORS = 4
-MAX_CLASSES = 10  # more classes are colored by a ramp, without a legend
-MIN_RELATIVE_DEVIATION = 0.25  # of an active code, relative to the code that varies most
-DOT_SIZE = 4
+MAX_GRID_POINTS = 1_000  # in each panel of a figure with many
+MAX_PAIRED_CODES = 5  # of which all pairs are drawn
+MAX_COLUMNS = 4  # panels in a row
+MAX_GRID_CODES = 24  # of more, those that depend most on the factors are drawn, or that vary most
+CODES_PER_PAGE, FACTORS_PER_PAGE = 8, 5  # of a figure with a panel for each code and factor
+DOT_SIZE, LARGE_DOT_SIZE = 4, 14  # square points, of many and of few observations
+FEW_POINTS = 300
+MAX_LEVEL_NAMES = 14  # characters of all names of classes below an axis that are not rotated
 
 
-def draw_embedding(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure:
-    """Return one panel per factor: two active codes as axes, the factor as color.
+def draw_codes(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods) -> dict[str, Figure]:
+    """Return scatter plots of all codes that vary, by file name; none if no code varies.
 
-    A single code is drawn against the factor. Where each factor's color changes along one axis only, the codes are
-    disentangled.
+    Of two to five codes all pairs are drawn, colored by each factor. Where each factor's color changes along one axis
+    only, the codes are disentangled. Of one code and of more than five, each code is drawn against each factor; and
+    for each factor the two codes that depend on it most.
 
     Args:
         codes: Codes, (n, d).
         truth: Values of the factors, (n, k).
         factors: Names and kinds of the factors, k of them.
+        periods: Period of each code, or None.
     """
+    columns = [j for j, factor in enumerate(factors) if not factor.noise]
     if len(codes) > MAX_POINTS:
         subset = np.random.default_rng(0).choice(len(codes), MAX_POINTS, replace=False)
         codes, truth = codes[subset], truth[subset]
-    is_plane = codes.shape[1] > 1
-    first, second = pick_active_codes(codes) if is_plane else (0, 0)
-    columns = [j for j, factor in enumerate(factors) if not factor.noise][:MAX_FACTORS]
-    figure, axes = make_panels(max(1, len(columns)))
-    for axis, j in zip(axes, columns if columns else (None,), strict=True):
-        y = codes[:, second] if is_plane else np.zeros(len(codes)) if j is None else truth[:, j]
-        axis.set_xlabel(f"code {first + 1}")
-        axis.set_ylabel(f"code {second + 1}" if is_plane else "" if j is None else factors[j].name)
-        axis.set_title("codes" if j is None else f"colored by {factors[j].name}")
-        if j is not None and factors[j].kind == "nominal" and (factors[j].size or 0) <= MAX_CLASSES:
-            _draw_classes(axis, codes[:, first], y, truth[:, j], factors[j])
-            continue
-        ramp: Any = {} if j is None else {"c": truth[:, j], "cmap": "viridis"}
-        dots = axis.scatter(codes[:, first], y, s=DOT_SIZE, linewidths=0, rasterized=True, **ramp)
-        if j is not None:
-            figure.colorbar(dots, ax=axis, label=factors[j].name)
-    return figure
+    shown = varying_codes(codes)
+    codes = np.stack([z if p is None else z % p for z, p in zip(codes.T, periods, strict=True)], 1)
+    scales = [FactorScale(factors[j], truth[:, j]) for j in columns]
+    plot = CodePlot(codes, periods)
+    if not len(shown):
+        return {}
+    if not scales:
+        return {"codes": plot.draw_without_factors(shown)}
+    if len(shown) == 2:
+        return {"codes": plot.draw_planes([(shown[0], shown[1])] * len(scales), scales)}
+    if 2 < len(shown) <= MAX_PAIRED_CODES:
+        return {name: plot.draw_pairs(shown, scale) for name, scale in zip(_file_names(scales), scales, strict=True)}
+    if len(shown) == 1:
+        return _draw_pages(plot, shown, scales)
+    own_periods = [periods[j] for j in shown]
+    strength = associate(codes[:, shown], truth[:, columns], [factors[j] for j in columns], own_periods)  # (k, d)
+    best = [np.sort(shown[np.argsort(-row, kind="stable")[:2]]) for row in strength]
+    planes = plot.draw_planes([(pair[0], pair[1]) for pair in best], scales)
+    related = np.sort(shown[np.argsort(-strength.max(0), kind="stable")[:MAX_GRID_CODES]])
+    pages = _draw_pages(plot, related, scales)
+    if len(related) < len(shown):
+        note = f"Shown: the {len(related)} of {len(shown)} codes that depend most on the factors."
+        list(pages.values())[-1].supxlabel(note, fontsize=SMALL_FONT + 1)
+    return {"codes": planes} | pages
 
 
-def pick_active_codes(codes: np.ndarray) -> tuple[int, int]:
-    """Return the first two active codes of (n, d), or the two that vary most if fewer are active.
-
-    A code is active if its standard deviation is at least a quarter of the largest one.
-    """
-    deviations = codes.std(0)
-    active = np.flatnonzero(deviations >= MIN_RELATIVE_DEVIATION * deviations.max())
-    first, second = (active if len(active) > 1 else np.sort(np.argsort(-deviations)[:2]))[:2].tolist()
-    return first, second
+def _file_names(scales: Sequence[FactorScale]) -> list[str]:
+    """Return a file name for each factor; equal ones get numbers."""
+    slugs = [re.sub(r"[^\w.-]+", "-", scale.factor.name).strip("-.") or "factor" for scale in scales]
+    return [f"codes-by-{slug}" + (f"-{i + 1}" if slugs.count(slug) > 1 else "") for i, slug in enumerate(slugs)]
 
 
-def _draw_classes(axis: Axes, x: np.ndarray, y: np.ndarray, classes: np.ndarray, factor: Factor) -> None:
-    """Draw points with a color and a legend entry for each class."""
-    for k in range(factor.size or 0):
-        name = str(factor.values[k]) if factor.values else str(k)
-        rows = classes == k
-        axis.scatter(x[rows], y[rows], s=DOT_SIZE, linewidths=0, rasterized=True, color=f"C{k}", label=name)
-    axis.legend(fontsize=SMALL_FONT, markerscale=3, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+def _draw_pages(plot: CodePlot, shown: np.ndarray, scales: Sequence[FactorScale]) -> dict[str, Figure]:
+    """Return figures with a panel for each code and factor, so many on each that they can be read."""
+    pages = [
+        (shown[i : i + CODES_PER_PAGE], scales[k : k + FACTORS_PER_PAGE])
+        for k in range(0, len(scales), FACTORS_PER_PAGE)
+        for i in range(0, len(shown), CODES_PER_PAGE)
+    ]
+    names = [f"codes-over-factors-{i + 1}" if len(pages) > 1 else "codes-over-factors" for i in range(len(pages))]
+    return {name: plot.draw_by_factor(*page) for name, page in zip(names, pages, strict=True)}
+
+
+class CodePlot:
+    """Codes (n, d) with their periods, and the kinds of scatter plots of them."""
+
+    def __init__(self, codes: np.ndarray, periods: Periods) -> None:
+        self.codes, self.periods = codes, periods
+        self.dot = LARGE_DOT_SIZE if len(codes) <= FEW_POINTS else DOT_SIZE
+
+    def scatter(self, axis: Axes, i: int, j: int, colors: Any = BLUE) -> None:
+        """Draw code j over code i."""
+        axis.scatter(self.codes[:, i], self.codes[:, j], s=self.dot, c=colors, linewidths=0, rasterized=True)
+        label_code(axis.xaxis, i, self.periods[i])
+        label_code(axis.yaxis, j, self.periods[j])
+
+    def draw_planes(self, pairs: Sequence[tuple[int, int]], scales: Sequence[FactorScale]) -> Figure:
+        """Return one panel per factor, with two codes as axes and the factor as color."""
+        width = 2.5 + max(scale.key_width() for scale in scales)
+        figure, axes = make_panels(len(scales), width=width, max_columns=MAX_COLUMNS)
+        for axis, (i, j), scale in zip(axes, pairs, scales, strict=True):
+            self.scatter(axis, i, j, scale.colors)
+            axis.set_title(f"colored by {scale.title}")
+            scale.add_key(figure, axis)
+        return figure
+
+    def draw_pairs(self, shown: np.ndarray, scale: FactorScale | None = None) -> Figure:
+        """Return a panel for each pair of codes, below the diagonal of a square."""
+        count = len(shown) - 1
+        key = 0.0 if scale is None else scale.key_width()
+        figure, axes = make_panels(count**2, width=1.9, height=1.8, max_columns=count, margin=key)
+        used = []
+        for place, axis in enumerate(axes):
+            row, column = divmod(place, count)
+            if column > row:
+                axis.remove()
+                continue
+            self.scatter(axis, shown[column], shown[row + 1], BLUE if scale is None else scale.colors)
+            axis.label_outer()
+            used.append(axis)
+        if scale is not None:
+            figure.suptitle(f"all pairs of codes, colored by {scale.title}")
+            scale.add_key(figure, used)
+        return figure
+
+    def draw_by_factor(self, shown: np.ndarray, scales: Sequence[FactorScale]) -> Figure:
+        """Return a panel for each code and each factor: the code over the real values of the factor."""
+        count = len(scales)
+        figure, axes = make_panels(count * len(shown), width=1.9, height=1.35, max_columns=count, margin=0.4)
+        few = slice(MAX_GRID_POINTS)
+        for place, axis in enumerate(axes):
+            row, column = divmod(place, count)
+            j, scale = shown[row], scales[column]
+            values = self.codes[few, j]
+            axis.scatter(scale.positions()[few], values, s=self.dot, c=scale.colors[few], linewidths=0, rasterized=True)
+            scale.set_axis(axis.xaxis)
+            label_code(axis.yaxis, j, self.periods[j])
+            axis.set_xlabel(scale.title)
+            axis.tick_params(labelsize=SMALL_FONT)
+            if sum(map(len, scale.names)) > MAX_LEVEL_NAMES:
+                axis.tick_params(axis="x", rotation=45)
+            axis.label_outer()
+        return figure
+
+    def draw_without_factors(self, shown: np.ndarray) -> Figure:
+        """Return a histogram of a single code, all pairs of a few, or neighboring codes against each other."""
+        if len(shown) == 1:
+            figure, (axis,) = make_panels(1)
+            axis.hist(self.codes[:, shown[0]], bins=30, color=BLUE)
+            label_code(axis.xaxis, shown[0], self.periods[shown[0]])
+            axis.set_ylabel("observations")
+            return figure
+        if len(shown) <= MAX_PAIRED_CODES:
+            return self.draw_pairs(shown)
+        shown = np.sort(shown[np.argsort(-self.codes[:, shown].std(0), kind="stable")[:MAX_GRID_CODES]])
+        pairs = [(shown[i], shown[i + 1]) for i in range(0, len(shown) - 1, 2)]
+        pairs += [(shown[-2], shown[-1])] if len(shown) % 2 else []
+        figure, axes = make_panels(len(pairs), width=2.3, height=2.1, max_columns=MAX_COLUMNS)
+        for axis, (i, j) in zip(axes, pairs, strict=True):
+            self.scatter(axis, i, j)
+        return figure

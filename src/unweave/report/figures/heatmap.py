@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from unweave.data.core import Factor
-from unweave.metrics.mcc import correlations
+from unweave.experiments.ordered import Periods
 from unweave.report.figures.matrices import draw_matrix
+from unweave.report.figures.scales import factor_values
 from unweave.report.figures.style import make_panels
 
 
-def draw_correlations(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor]) -> Figure | None:
-    """Return the absolute Pearson correlation of every factor with every code; None without ordered factors.
+def draw_correlations(
+    codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods
+) -> Figure | None:
+    """Return the absolute correlation of every factor with every code; None without ordered or circular factors.
 
     Args:
         codes: Codes, (n, d).
         truth: Values of the factors, (n, k).
         factors: Names and kinds of the factors, k of them.
+        periods: Period of each code, or None.
     """
     rows = [
         j
@@ -28,9 +33,47 @@ def draw_correlations(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Fa
     ]
     if not rows:
         return None
-    r = np.abs(correlations(truth[:, rows], codes))  # (k, d)
+    shown = [factors[j] for j in rows]
+    r = associate(codes, truth[:, rows], shown, periods)  # (k, d)
     figure, (axis,) = make_panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
-    draw_matrix(axis, r, [factors[j].name for j in rows])
+    draw_matrix(axis, r, [f"{f.name} (circular)" if f.period is not None else f.name for f in shown])
     axis.set_ylabel("factor")
     axis.set_title("absolute correlation")
     return figure
+
+
+def associate(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods) -> np.ndarray:
+    """Return how closely every code follows every factor, (k, d), from 0 to 1.
+
+    It is the absolute correlation of two ordinary numbers. Angles count by their cosine and sine, classes by an
+    indicator each: the value is then the largest correlation between linear functions of both.
+    """
+    left = [_orthonormal(_factor_columns(f, column)) for f, column in zip(factors, truth.T, strict=True)]
+    right = [_orthonormal(_code_columns(z, period)) for z, period in zip(codes.T, periods, strict=True)]
+    return np.array([[_largest_correlation(a, b) for b in right] for a in left])
+
+
+def _factor_columns(factor: Factor, column: np.ndarray) -> np.ndarray:
+    if factor.kind == "nominal":
+        return (column[:, None] == np.unique(column)[None]).astype(np.float64)
+    return _code_columns(factor_values(factor, column), factor.period)
+
+
+def _code_columns(values: np.ndarray, period: float | None) -> np.ndarray:
+    if period is None:
+        return values[:, None]
+    angle = values * (2 * math.pi / period)
+    return np.stack([np.cos(angle), np.sin(angle)], 1)
+
+
+def _orthonormal(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the centered columns, (n, c) -> (n, rank)."""
+    centered = columns - columns.mean(0)
+    u, s, _ = np.linalg.svd(centered, full_matrices=False)
+    return u[:, s > 1e-9 * max(1e-300, np.abs(columns).max() * math.sqrt(len(columns)))]
+
+
+def _largest_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    if not a.shape[1] or not b.shape[1]:
+        return 0.0
+    return float(np.clip(np.linalg.svd(a.T @ b, compute_uv=False)[0], 0, 1))

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.metrics.explain import Explanation
-from unweave.report.figures.style import make_panels
+from unweave.report.figures.style import escape, make_panels
 
 MAX_NUMBERS = 200  # cells of a matrix whose numbers are printed
 MIN_WHITE_TEXT = 0.6  # of the largest value, from which a cell is dark
@@ -46,6 +46,6 @@ def draw_matrix(
             axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=color)
     axis.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
     axis.set_xlabel("code")
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), [escape(name) for name in names])
     axis.spines[:].set_visible(False)
     axis.get_figure().colorbar(image, ax=axis)  # type: ignore[union-attr]

@@ -62,6 +62,11 @@ def add_legend(axis: Axes) -> None:
     axis.legend(frameon=False, fontsize=SMALL_FONT, loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
+def escape(text: str) -> str:
+    """Return a user's text such that matplotlib does not read dollar signs as a formula."""
+    return text.replace("$", r"\$")
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure atomically, in the format of the suffix; equal figures give equal files."""
     no_date: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}

@@ -41,6 +41,7 @@ def draw_code_traversals(
     rows = [(_label(j, z), _decode(method, traverse_code(z, j, center, steps))) for j in order]
     first = _to_images(start) if start is not None else _decode(method, z[center : center + 1])
     title = f"{method.name}: one code at a time, from its 5 % to its 95 % quantile"
+    title += f" ({MAX_CODES} of {z.shape[1]} codes)" if z.shape[1] > MAX_CODES else ""
     return draw_grid([(name, np.concatenate([first, images])) for name, images in rows], title)
 
 
@@ -128,9 +129,10 @@ def _to_images(x: np.ndarray) -> np.ndarray:
 def draw_grid(rows: list[tuple[str, np.ndarray]], title: str, column_names: Sequence[str] = ()) -> Figure:
     """Return rows of images with their names at the left, and optional names below the columns."""
     columns = max(len(images) for _, images in rows)
-    figure, (axis,) = make_panels(1, width=columns * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
     picture = np.concatenate([join_images(torch.from_numpy(images)) for _, images in rows], 0)
-    axis.imshow(picture, vmin=0, vmax=1, interpolation="nearest")
+    ratio = (picture.shape[0] / len(rows)) / (picture.shape[1] / columns)  # height of an image by its width
+    figure, (axis,) = make_panels(1, width=columns * 0.62 + 1.2, height=len(rows) * 0.66 * ratio + 0.4)
+    axis.imshow(picture, vmin=0, vmax=1, interpolation="none")
     size = picture.shape[0] / len(rows)
     axis.set_yticks([(i + 0.5) * size for i in range(len(rows))], [name for name, _ in rows], fontsize=SMALL_FONT)
     side = picture.shape[1] / columns
