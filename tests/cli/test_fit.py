@@ -143,7 +143,8 @@ def test_own_network(run):
     assert code == 0, err
     assert json.loads(out)[0]["network"].startswith("my_network.py:build (sha256 ")
     assert run(*command, "--out", "r", "--json")[1] == out  # it is not trained again
-    assert run("draw", "r", "squares-xy", "--out", "f")[0] == 2
+    code, _, err = run("draw", "r", "squares-xy", "--out", "f")
+    assert code == 2 and "`unweave draw` has --network" in err
     code, out, err = run("draw", "r", "squares-xy", "--network", mine, "--out", "f")
     assert code == 2 and "shape (1, 12, 12)" in err  # the default images are larger
     code, _, err = run(*command[:-1], "mine.py:build", "--out", "s")

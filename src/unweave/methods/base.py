@@ -293,5 +293,5 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     @final
     @classmethod
     def load(cls, folder: str | Path, **networks: nn.Module | str) -> Self:
-        """Load a method of this class with the encoder, decoder or network of your own, if it has any; see `load`."""
+        """Load a saved method of this class; networks of your own are passed again, as in `unweave.load`."""
         return load_method(cls, Path(folder), networks)

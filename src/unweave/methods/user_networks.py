@@ -213,7 +213,8 @@ def check_networks(folder: Path, saved: Mapping[str, Mapping[str, str]], given: 
         texts = " and ".join(f"{name}={saved[name]['summary']}" for name in missing)
         again = ", ".join('network="path/to/mine.py:build"' if name == "network" else f"{name}=..." for name in saved)
         text = f"{folder} was trained with {texts}, of which it holds the weights alone: loading executes no code"
-        raise InputError(f"{text}. Pass what you trained with again: unweave.load({str(folder)!r}, {again})")
+        command = "; `unweave draw` has --network" if "network" in missing else ""
+        raise InputError(f"{text}. Pass what you trained with again: unweave.load({str(folder)!r}, {again}){command}")
 
 
 def compare_networks(folder: Path, saved: Mapping[str, Mapping[str, str]], method: Method) -> None:
