@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,21 @@ import torch
 
 from unweave.data.containers import Paired, Table
 from unweave.data.core import Factor, FactorData, Kind
+from unweave.data.scaling import Scale, ScaleMode, check_scalable, resolve_scale, warn_of_units
 from unweave.utils.errors import InputError
 from unweave.utils.validation import as_array, as_classes, check_finite
 
 
-def as_data(X: Any, y: Any = None) -> FactorData:
+def as_data(X: Any, y: Any = None, *, scale: Scale = "auto") -> FactorData:
     """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
     Whole numbers and text in y are classes, floats are real-valued factors. A DataFrame keeps its column names.
+
+    Args:
+        X: An array (n, d) or (n, ..., h, w), a DataFrame, or data.
+        y: Labels, (n,) or (n, k).
+        scale: How methods scale the columns before they learn: 'standard' (mean 0, standard deviation 1), 'robust'
+            (median and interquartile range), or 'none'. 'auto' standardizes DataFrames with named columns.
 
     Example:
         >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
@@ -24,16 +33,41 @@ def as_data(X: Any, y: Any = None) -> FactorData:
         ('a', 'b')
     """
     if isinstance(X, FactorData):
-        return X
+        return X if scale == "auto" else _with_scale(X, resolve_scale(scale, is_table=False))
+    names = column_names(X)
     array = as_array(X)
     if array.ndim < 2:
         raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
-    check_finite(array)
+    check_finite(array, names or None)
+    return make_table(array, y, names, resolve_scale(scale, is_table=bool(names)))
+
+
+def column_names(X: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a DataFrame; () for other data, and for columns that are only numbered."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if all(isinstance(name, str) for name in names) else ()
+
+
+def make_table(array: np.ndarray, y: Any, names: Sequence[str], scale: ScaleMode) -> Table:
+    """Return validated observations (n, ...) as a `Table`; warn if named columns of different units are not scaled."""
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
     x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
     encoded = [_encode(name, column) for name, column in _columns(y)]
     c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
-    return Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    table = Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    table.feature_names, table.scale = tuple(names), scale
+    check_scalable(table.shape, scale)
+    if names and scale == "none":
+        warn_of_units(array, names)
+    return table
+
+
+def _with_scale(data: FactorData, scale: ScaleMode) -> FactorData:
+    """Return the same data, whose columns methods scale in another way."""
+    check_scalable(data.shape, scale)
+    changed = copy.copy(data)
+    changed.scale = scale
+    return changed
 
 
 def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
@@ -66,7 +100,9 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
         raise InputError(f"{text}: expected how many factors differ, one integer or one for each pair")
     k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
-    return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
+    paired = Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
+    paired.feature_names, paired.scale = first.feature_names, first.scale
+    return paired
 
 
 def _columns(y: Any) -> list[tuple[str, np.ndarray]]:

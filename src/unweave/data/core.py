@@ -7,12 +7,15 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 import torch
 from torch import Generator, Tensor
 
 from unweave.utils.errors import InputError, refuse_former_names
+
+if TYPE_CHECKING:
+    from unweave.data.scaling import ScaleMode, Scaling
 
 FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
@@ -86,6 +89,10 @@ class FactorData(ABC):
     """Names of the columns of a table; empty for other data."""
     row_names: tuple[str, ...] | None = None
     """Identifiers of the rows of a user's own data, e.g. names of image files; None where there are none."""
+    scale: ScaleMode = "none"
+    """How methods scale the columns before they learn; see `unweave.data.scaling`."""
+    scaling: Scaling | None = None
+    """Scaling that `render` applies, in the data that a method learns from; None for data in their own units."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -225,6 +232,7 @@ class Subset(IndexedData):
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
+        self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
 
     def __len__(self) -> int:
         return len(self.points)

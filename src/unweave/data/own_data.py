@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from unweave.data.conversion import as_data
+from unweave.data.conversion import make_table
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.readers.files import check_exists, read_data
 from unweave.data.readers.images import image_files
+from unweave.data.readers.tables import TABLE_FORMATS
+from unweave.data.scaling import Scale, resolve_scale
 from unweave.utils.errors import InputError, constant_data_error, plural
 from unweave.utils.storage import sha256
-from unweave.utils.validation import check_finite
+from unweave.utils.validation import as_array, check_finite
 
 
 class OwnData(Dataset):
@@ -35,6 +37,9 @@ class OwnData(Dataset):
     """Columns of a table, or the array of an .npz, to learn from; by default everything that is not a factor."""
     drop_constant: bool = False
     """Leave out constant columns instead of raising an error."""
+    scale: Scale = "auto"
+    """Scaling of columns before learning: standard (mean 0, deviation 1), robust (median, interquartile range) or none.
+    auto standardizes tables, and leaves arrays and images as they are."""
 
     def title(self) -> str:
         """Return the name of the file or folder."""
@@ -43,7 +48,9 @@ class OwnData(Dataset):
     def recipe(self) -> dict[str, Any]:
         """Return the recipe with the hash of the content, so that a moved file is the same data."""
         fields = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
-        return {"name": self.title(), "sha256": self.sha256, **fields}
+        scale = resolve_scale(self.scale, is_table=Path(self.path).suffix.lower() in TABLE_FORMATS)
+        scaled = {} if scale == "none" else {"scale": scale}  # without it, runs of earlier versions keep their keys
+        return {"name": self.title(), "sha256": self.sha256, **fields, **scaled}
 
     @cached_property
     def sha256(self) -> str:
@@ -62,6 +69,7 @@ class OwnData(Dataset):
         x, labels = read_data(Path(self.path), factors=self.factors, columns=self.columns)
         if x.shape[1] == 0:
             raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
+        is_table = isinstance(x, pd.DataFrame)
         if isinstance(x, pd.DataFrame):
             _warn_of_counters(self.path, x)
             names, x = list(x.columns), x.to_numpy(np.float64)
@@ -69,17 +77,20 @@ class OwnData(Dataset):
             names = [f"column {i}" for i in range(x.shape[1])]
         check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
         if x.ndim == 2:
-            x = self._drop_constants(x, names)
+            varying = self._varying_columns(x, names)
+            if not varying.all():
+                x, names = x[:, varying], [names[i] for i in np.flatnonzero(varying)]
         for name in labels.columns:
             if labels[name].nunique() < 2:
                 raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
-        return as_data(x, labels if len(labels.columns) else None)
+        y, scale = labels if len(labels.columns) else None, resolve_scale(self.scale, is_table=is_table)
+        return make_table(as_array(x), y, names if is_table else (), scale)
 
-    def _drop_constants(self, x: np.ndarray, names: list[str]) -> np.ndarray:
-        """Return x without constant columns, or raise an error that names them."""
+    def _varying_columns(self, x: np.ndarray, names: list[str]) -> np.ndarray:
+        """Return which columns are not constant, (columns,), or raise an error that names those that are."""
         constant = (x == x[:1]).all(0)
         if not constant.any():
-            return x
+            return ~constant
         which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
         which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
         if constant.all():
@@ -89,7 +100,7 @@ class OwnData(Dataset):
             change, them = ("changes", "it") if count == 1 else ("change", "them")
             text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
             raise InputError(f"{text}. Remove {them}, or drop {them}: --data.drop-constant")
-        return x[:, ~constant]
+        return ~constant
 
 
 def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:

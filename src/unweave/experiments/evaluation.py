@@ -16,10 +16,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator, Tensor
 
 from unweave.data.core import Factor, FactorData, Sample
+from unweave.data.scaling import scale_data
 from unweave.experiments.run import EvaluationSet, Run
 from unweave.methods.base import Method
 from unweave.metrics.contract import Metric, as_numbers, column_name
 from unweave.metrics.factors import PreparedFactors, prepared
+from unweave.metrics.local_isometry import PreparedInputs
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATION_SIZE = 10_000  # observations to score on, where the data are a generator or a large grid
@@ -33,6 +35,18 @@ Scores = dict[str, float | None]
 def evaluation_sample(run: Run, data: FactorData, size: int) -> Sample:
     """Return the observations that a run is scored on: all points, or `size` of them."""
     return run.data.evaluation_data(data).collect(size, Generator().manual_seed(EVALUATION_SEED))
+
+
+def scale_for_training(data: FactorData, sample: Sample) -> tuple[FactorData, PreparedInputs]:
+    """Return the data that methods learn from, and the observations of the sample, with columns scaled alike.
+
+    Metrics that compare distances get these observations, so that they do not depend on the units of columns either.
+    """
+    x = sample.x
+    if data.scale != "none":
+        data = scale_data(data)
+        x = x if data.scaling is None else data.scaling.apply(x)
+    return data, x.numpy(force=True).view(PreparedInputs)
 
 
 class MetricInputs:

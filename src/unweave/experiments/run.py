@@ -22,6 +22,7 @@ from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
+from unweave.methods.encoding import log_volume
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
@@ -88,7 +89,7 @@ class EvaluationSet(NamedTuple):
 
     data: FactorData
     sample: Sample
-    inputs: PreparedInputs  # the observations of the sample as an array
+    inputs: PreparedInputs  # the observations of the sample as an array, with columns scaled as in training
     seconds: float  # of training, per run
 
 
@@ -99,7 +100,7 @@ def write_run(
     method, recipe = run.method, {"key": run.key, **run.recipe()}
     history = method.history
     env = environment(run.data.title(), evaluation)
-    env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
+    env["diagnosis"] = list(method.summary())
     env["log_likelihood"] = final_likelihood(method, history)
     factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
     truth = evaluation.sample.c.numpy(force=True)
@@ -129,8 +130,12 @@ def _as_json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
-    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none."""
-    return method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
+    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none.
+
+    It is that of observations in the units of the data, also of a method that has learned from scaled columns.
+    """
+    value = method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
+    return None if value is None else value - log_volume(method)
 
 
 def _shown_pairs(inputs: PreparedInputs, codes: np.ndarray) -> np.ndarray:
@@ -226,7 +231,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
             "observations": len(evaluation.inputs),
             "shape": list(evaluation.data.shape),
             "factors": [vars(f) for f in evaluation.data.factors],
-            "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),
+            "sha256": hashlib.sha256(evaluation.sample.x.numpy(force=True).tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version(), "unweave": __version__}
         | {name: version(name) for name in packages},

@@ -24,6 +24,7 @@ from unweave.experiments.evaluation import (
     MetricInputs,
     compute_scores,
     evaluation_sample,
+    scale_for_training,
     score_pack,
 )
 from unweave.experiments.failures import Errors
@@ -32,7 +33,6 @@ from unweave.methods.base import Method
 from unweave.methods.neural import Neural, fit_pack
 from unweave.methods.persistence import read_config
 from unweave.metrics.contract import Metric
-from unweave.metrics.local_isometry import PreparedInputs
 from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
@@ -154,7 +154,7 @@ def _train_and_write(
     settings.report(f"{title}: loading data")
     data = first.data.load()
     sample = evaluation_sample(first, data, settings.evaluation_size)
-    inputs = sample.x.numpy(force=True).view(PreparedInputs)
+    data, inputs = scale_for_training(data, sample)
     check_finite(inputs, what=first.data.title())
     folder = folders[missing[0].key]
     with atomic_folder(folder) as temporary_folder:
@@ -275,7 +275,7 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder) if needs_method else None
     sample = evaluation_sample(run, data, len(finished.codes))
-    inputs = MetricInputs(sample.x, sample.c, data.factors, method)
+    inputs = MetricInputs(scale_for_training(data, sample)[1], sample.c, data.factors, method)
     scores = read_json(folder / "scores.json") | compute_scores(inputs, finished.codes, missing)
     write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
