@@ -24,6 +24,7 @@ ScaleMode = Literal["none", "standard", "robust"]
 NORMAL_IQR = 1.3489795003921634  # interquartile range of the standard normal distribution
 ROUNDING = 4 * torch.finfo(torch.float64).eps  # of the mean: a deviation below it is rounding error
 MAX_BLOCK_ELEMENTS = 2**24  # numbers in a block of columns
+MAX_SAMPLE = 100_000  # rows whose statistics are computed where the data have no end, or do not fit into memory
 MAX_DEVIATION_RATIO = 10  # of the columns of a table that is not scaled, from which a warning is given
 
 
@@ -106,7 +107,7 @@ def scale_data(data: FactorData) -> FactorData:
         x = data.x
     else:
         limit = max(2, MAX_STORED_ELEMENTS // data.shape[0])
-        x = data.render(data.points_or_sample(limit, Generator().manual_seed(0)))
+        x = data.render(data.points_or_sample(min(MAX_SAMPLE, limit), Generator().manual_seed(0), limit=limit))
     return _rescale(data, Scaling.measure(x, data.scale))
 
 

@@ -148,6 +148,15 @@ def column_loadings(x: Tensor, z: Tensor) -> np.ndarray:
     return torch.cat(parts, 1).clamp(-1, 1).numpy()
 
 
+def format_share(share: float) -> str:
+    """Return a share as text.
+
+    >>> format_share(0.413), format_share(0.002)
+    ('41 %', '<1 %')
+    """
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
 def describe_codes(shares: np.ndarray, loadings: np.ndarray, names: Sequence[str]) -> list[str]:
     """Return a sentence for each code: its share of the variance (d,), and the columns with the largest loadings."""
     texts = []
@@ -156,7 +165,7 @@ def describe_codes(shares: np.ndarray, loadings: np.ndarray, names: Sequence[str
         largest = [i for rank, i in enumerate(order) if rank == 0 or abs(row[i]) >= MIN_LOADING]
         signs = {"+": [i for i in largest if row[i] > 0], "-": [i for i in largest if row[i] <= 0]}
         parts = [f"{s} " + ", ".join(f"{names[i]} ({row[i]:.2f})" for i in own) for s, own in signs.items() if own]
-        texts.append(f"Code {j}: {100 * share:.0f} % of the variance; {'; '.join(parts)}.")
+        texts.append(f"Code {j}: {format_share(share)} of the variance; {'; '.join(parts)}.")
     if len(shares) > MAX_DESCRIBED:
         texts.append(f"{plural(len(shares) - MAX_DESCRIBED, 'further code')}: see loadings_ and the loading chart.")
     return texts

@@ -19,6 +19,7 @@ from unweave.methods.components import (
     column_loadings,
     describe_choice,
     describe_codes,
+    format_share,
     principal_components,
     variance_shares,
     variance_spectrum,
@@ -62,7 +63,7 @@ class LinearMethod(Method):
         z = self.encode(x)
         self.explained_variance_ratio_ = variance_shares(x, z, directions)
         subject = "The code explains" if len(directions) == 1 else f"The {len(directions):,} codes explain"
-        texts.append(f"{subject} {100 * self.explained_variance_ratio_.sum():.0f} % of the variance.")
+        texts.append(f"{subject} {format_share(self.explained_variance_ratio_.sum())} of the variance.")
         if len(self.shape_) == 1:
             self.variance_spectrum_, self.loadings_ = variance_spectrum(x), column_loadings(x, z)
             texts += describe_codes(self.explained_variance_ratio_, self.loadings_, self.column_names())

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from unweave.methods.base import FigureName, Method
 from unweave.report.figures.curves import draw_loss_curves
 from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
+from unweave.report.figures.loadings import draw_loadings, draw_scree
 from unweave.report.figures.traversal import (
     draw_interpolation,
     draw_kl_per_code,
@@ -87,4 +88,6 @@ FIGURES: dict[str, FigureFunction] = {
     "variables": _draw_variables,
     "class-variables": _draw_class_variables,
     "samples": _draw_class_samples,
+    "scree": lambda method, x, labels: draw_scree(method),
+    "loadings": lambda method, x, labels: draw_loadings(method),
 }

@@ -1,4 +1,4 @@
-"""Figures of one run: traversals, codes colored by factors, correlations, local isometry."""
+"""Figures of one run: traversals, codes colored by factors, correlations, local isometry, loadings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from unweave.experiments.run import FinishedRun
 from unweave.report.figures.embedding import draw_embedding
 from unweave.report.figures.heatmap import draw_correlations
 from unweave.report.figures.isometry import draw_isometry
+from unweave.report.figures.loadings import draw_linear
 from unweave.report.figures.traversal import draw_code_traversals
 from unweave.utils.errors import InputError
 
@@ -25,7 +26,17 @@ def draw_run(run: FinishedRun) -> list[tuple[str, Figure]]:
     figures.append(("One dark cell per row and column means one code per factor.", correlations))
     isometry = draw_isometry(run.pairs, run.scores.get("local-isometry")) if len(run.pairs) else None
     figures.append(("Pairs of neighbors. On the line, codes preserve the distance in the data.", isometry))
-    return [(caption, figure) for caption, figure in figures if figure is not None]
+    return [(caption, figure) for caption, figure in figures if figure is not None] + draw_run_components(run)
+
+
+def draw_run_components(run: FinishedRun) -> list[tuple[str, Figure]]:
+    """Return captions and figures of a linear method on a table: variance and loadings; none for other runs."""
+    if len(run.env["data"]["shape"]) != 1:
+        return []
+    try:
+        return draw_linear(catalog.load(run.folder))
+    except InputError:  # a class of the user, whose file the folder does not name
+        return []
 
 
 def draw_run_traversals(run: FinishedRun) -> Figure | None:
