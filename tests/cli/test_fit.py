@@ -164,3 +164,23 @@ def test_written_codes_can_be_read_again(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "lab": ["x", "y"] * 2}).to_csv(path, index=False)
     with pytest.raises(InputError, match=r"'lab'.* holds text, not numbers"):
         read_codes(path)
+
+
+def test_a_table_is_standardized_and_the_output_says_so(run, tmp_path):
+    pd.read_csv(write_table()).eval("weight = 1000 * weight + 5").to_csv("my.csv", index=False)
+    flags = ["my.csv", "--data.factors", "left", "right", "--latent-dim", "auto"]
+    code, out, err = run("fit", "linear-ica", *flags, "--out", "r")
+    assert code == 0 and "warning" not in err
+    assert "- Columns were standardized (mean 0, standard deviation 1); --data.scale none " in out
+    assert "- 2 codes were chosen by cross-validation" in out
+    assert "- Code 1: " in out and "weight (" in out
+    assert any("standardized" in text for text in json.loads((tmp_path / "r" / "env.json").read_text())["diagnosis"])
+    code, out, err = run("fit", "pca", *flags, "--data.scale", "none", "--out", "raw")
+    assert code == 0 and "standardized" not in out
+    assert err.count("warning: the columns are not scaled: 'weight' varies") == 1
+    code, out, _ = run("draw", "r", "my.csv", "--out", "figures")
+    assert (code, out.split()) == (0, [f"figures/{name}.png" for name in ("along-codes", "codes", "scree", "loadings")])
+    run("report", "r", "raw", "--out", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("Scree plot") == page.count("Loadings: the correlation") == 4  # caption and alternative text
+    assert page.count("columns standardized; known factors") == 1

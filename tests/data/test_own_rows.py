@@ -130,5 +130,5 @@ def test_held_out_rows_are_scored_and_not_learned_from(measurements):
 
 def test_new_settings_change_the_recipe_and_old_ones_do_not(measurements):
     plain = OwnData(path=measurements).recipe()
-    assert set(plain) == {"name", "sha256", "factors", "columns", "drop_constant"}
+    assert set(plain) == {"name", "sha256", "factors", "columns", "drop_constant", "scale"}
     assert OwnData(path=measurements, ignore=("k",)).recipe()["ignore"] == ("k",)

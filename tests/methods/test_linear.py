@@ -1,10 +1,12 @@
 """PCA and linear ICA, where the answer is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 
-from unweave import InputError
+from unweave import InputError, load
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.methods.linear import excess_kurtosis
 from unweave.metrics import mcc
@@ -57,3 +59,74 @@ def test_more_factors_than_the_rank_of_the_data_are_an_error(method):
     line = np.outer(np.random.default_rng(0).uniform(size=100), [1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="all their columns are combinations of 1"):
         method.fit(line)
+
+
+# Variance, loadings, and the number of codes --------------------------------------------------------------------------
+
+
+def people(n=400):
+    """Two independent factors in five columns of different units, and the factors (n, 2)."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (n, 2))
+    noise = rng.normal(size=(n, 5))
+    x = np.stack([10 * z[:, 0], 12 * z[:, 0], 15 * z[:, 1], 1e4 * z[:, 1], 3 * z[:, 0] - z[:, 1]], 1)
+    table = pd.DataFrame(x + noise * [1, 2, 1, 500, 0.3], columns=["height", "weight", "age", "income", "shoe"])
+    return table, z
+
+
+@pytest.mark.parametrize("cls", [PCA, LinearICA])
+def test_auto_finds_the_number_of_codes_and_says_which_columns_they_are_made_of(cls, tmp_path):
+    table, z = people()
+    method = cls(latent_dim="auto").fit(table)
+    assert method.latent_dim_ == 2 and method.transform(table).shape == (400, 2)
+    assert method.summary()[1].startswith("2 codes were chosen by cross-validation")
+    assert method.summary()[2] == "The 2 codes explain 98 % of the variance."
+    correlations = np.corrcoef(np.c_[method.transform(table), table].T)[:2, 2:]
+    np.testing.assert_allclose(method.loadings_, correlations, atol=1e-9)
+    method.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    np.testing.assert_allclose(again.loadings_, method.loadings_)
+    np.testing.assert_allclose(again.choice_errors_, method.choice_errors_)
+    assert again.latent_dim == "auto" and again.latent_dim_ == 2
+    if cls is LinearICA:
+        assert mcc(z, method.transform(table)) > 0.98
+        assert "height (0.98), weight (0.98), shoe (0.93)." in method.summary()[3]
+
+
+def test_shares_of_the_variance_are_those_of_scikit_learn():
+    table, _ = people()
+    x = (table - table.mean()) / table.std()
+    reference = decomposition.PCA(3).fit(x).explained_variance_ratio_
+    method = PCA(latent_dim=3).fit(table)
+    np.testing.assert_allclose(method.explained_variance_ratio_, reference, rtol=1e-9)
+    np.testing.assert_allclose(method.variance_spectrum_[:3], reference, rtol=1e-9)
+
+
+def test_independent_components_share_the_variance_of_the_principal_ones():
+    table, _ = people()
+    pca, ica = PCA().fit(table), LinearICA().fit(table)
+    assert ica.explained_variance_ratio_.sum() == pytest.approx(pca.explained_variance_ratio_.sum())
+    # Of standardized columns, the share of a code is the mean of its squared correlations.
+    np.testing.assert_allclose(ica.explained_variance_ratio_, (ica.loadings_**2).mean(1), rtol=1e-9)
+
+
+def test_columns_that_share_nothing_give_one_code():
+    x = np.random.default_rng(0).uniform(size=(300, 6))
+    method = PCA(latent_dim="auto").fit(x)
+    assert method.latent_dim_ == 1
+    assert method.summary()[:2] == (
+        "No component predicts held-out values of the other columns: they share nothing, and one code is kept.",
+        "The code explains 20 % of the variance.",
+    )
+    assert " column " in method.summary()[2]
+    method.set_params(latent_dim=2).fit(x)
+    assert not hasattr(method, "choice_errors_")
+
+
+def test_images_have_no_loadings_but_a_number_of_codes():
+    z = np.random.default_rng(0).uniform(size=(200, 2))
+    images = (z @ np.random.default_rng(1).uniform(size=(2, 36))).reshape(200, 1, 6, 6)
+    method = PCA(latent_dim="auto").fit(images)
+    assert method.latent_dim_ == 2
+    assert not hasattr(method, "loadings_") and "loadings" not in method.figures()
+    assert method.summary()[-1] == "The 2 codes explain 100 % of the variance."

@@ -184,11 +184,12 @@ def is_run(path: Path) -> bool:
 
 
 def print_runs(runs: Sequence[FinishedRun], title: str = "", *, as_json: bool = False) -> None:
-    """Print one row per run: method, scores, seconds of training; as JSON also the folder and all settings."""
+    """Print one row per run: method, scores, seconds; as JSON also the folder, all settings and the diagnosis."""
     from unweave.experiments.run import records
 
     if as_json:
-        return print_json([{"run": str(run.folder)} | row for run, row in zip(runs, records(runs), strict=True)])
+        pairs = zip(runs, records(runs), strict=True)
+        return print_json([{"run": str(r.folder)} | row | {"diagnosis": list(r.diagnosis)} for r, row in pairs])
     columns = list(dict.fromkeys(column for run in runs for column in run.scores))
     rows = [
         [run.recipe["method"]["name"]]

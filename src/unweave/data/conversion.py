@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unweave.data.containers import Paired, Table
 from unweave.data.core import Factor, FactorData
 from unweave.data.kinds import KindName, KindSpec, check_kinds, encode_column, split_factors, warn_of_dropped
+from unweave.data.scaling import Scale, ScaleMode, check_scalable, resolve_scale, warn_of_units
 from unweave.utils.errors import InputError
 from unweave.utils.validation import as_array, as_classes, check_finite
 
+EncodedFactors = Sequence[tuple[np.ndarray, Factor]]
+"""Values (n,) and description of each factor."""
 
-def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = None) -> FactorData:
+
+def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = None, scale: Scale = "auto") -> FactorData:
     """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
     Text in y is nominal. Numbers are ordinal if they take few values, each in at least five rows, and continuous
     otherwise. A DataFrame keeps its column names; its identifiers, dates and free text are left out with a warning.
 
     Args:
-        X: Observations, (n, d) or (n, ..., h, w).
+        X: Observations: an array (n, d) or (n, ..., h, w), a DataFrame, or data.
         y: Factors, one row per observation.
         kinds: Kinds by the name of the factor: "nominal", "ordinal", "continuous", "circular", or with the length of a
             full turn ("circular", 360).
+        scale: How methods scale the columns before they learn: 'standard' (mean 0, standard deviation 1), 'robust'
+            (median and interquartile range), or 'none'. 'auto' standardizes DataFrames with named columns.
 
     Example:
         >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
@@ -36,37 +42,58 @@ def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = Non
         360.0
     """
     if isinstance(X, FactorData):
-        return X
-    x = _observations(X)
+        return X if scale == "auto" else _with_scale(X, resolve_scale(scale, is_table=False))
+    names = column_names(X)
+    array = as_array(X)
+    if array.ndim < 2:
+        raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
+    check_finite(array, names or None)
+    return make_table(array, encode_factors(y, kinds), names, resolve_scale(scale, is_table=bool(names)))
+
+
+def encode_factors(y: Any, kinds: Mapping[str, KindSpec] | None = None) -> EncodedFactors:
+    """Return the columns of y as factors of the stated kinds, or of those that their values suggest."""
     if hasattr(y, "columns"):
         y, notes = split_factors(y.set_axis(y.columns.map(str), axis=1), kinds)
         warn_of_dropped(notes)
     columns = _columns(y)
     check_kinds(kinds, [name for name, _ in columns])
-    encoded = [encode_column(name, column, (kinds or {}).get(name)) for name, column in columns]
-    return _table(x, encoded)
+    return [encode_column(name, column, (kinds or {}).get(name)) for name, column in columns]
 
 
-def as_labeled_data(X: Any, y: Any) -> Table:
-    """Return an array as a `Table` whose factors are classes, whatever the number of their values."""
-    by_type: dict[str, KindName] = {"i": "ordinal", "u": "ordinal", "f": "continuous"}  # floats are probabilities
-    encoded = [encode_column(name, column, by_type.get(column.dtype.kind, "nominal")) for name, column in _columns(y)]
-    return _table(_observations(X), encoded)
+def encode_classes(y: Any) -> EncodedFactors:
+    """Return the columns of y as classes, however many values they have; floats are probabilities."""
+    by_type: dict[str, KindName] = {"i": "ordinal", "u": "ordinal", "f": "continuous"}
+    return [encode_column(name, column, by_type.get(column.dtype.kind, "nominal")) for name, column in _columns(y)]
 
 
-def _observations(X: Any) -> Tensor:
-    """Return observations as a tensor: images as bytes or floats, everything else as floats."""
-    array = as_array(X)
-    if array.ndim < 2:
-        raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
-    check_finite(array)
+def column_names(X: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a DataFrame; () for other data, and for columns that are only numbered."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if all(isinstance(name, str) for name in names) else ()
+
+
+def make_table(
+    array: np.ndarray, encoded: EncodedFactors = (), names: Sequence[str] = (), scale: ScaleMode = "none"
+) -> Table:
+    """Return validated observations (n, ...) as a `Table`; warn if named columns of different units are not scaled."""
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
-    return torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
-
-
-def _table(x: Tensor, encoded: Sequence[tuple[np.ndarray, Factor]]) -> Table:
+    x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
     c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
-    return Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    table = Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    table.feature_names, table.scale = tuple(names), scale
+    check_scalable(table.shape, scale)
+    if names and scale == "none":
+        warn_of_units(array, names)
+    return table
+
+
+def _with_scale(data: FactorData, scale: ScaleMode) -> FactorData:
+    """Return the same data, whose columns methods scale in another way."""
+    check_scalable(data.shape, scale)
+    changed = copy.copy(data)
+    changed.scale = scale
+    return changed
 
 
 def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
@@ -83,8 +110,10 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         >>> len(pairs)
         8
     """
-    first: FactorData = as_data(X) if y is None else as_labeled_data(X, as_classes(y))
-    second = as_data(X2)
+    labels = [] if y is None else encode_classes(as_classes(y))
+    first, second = as_data(X), as_data(X2)
+    if labels and isinstance(first, Table):
+        first = make_table(first.x.numpy(), labels, first.feature_names, first.scale)
     try:
         count = np.atleast_1d(np.asarray(changed))
     except ValueError:  # lists of unequal lengths
@@ -100,7 +129,9 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         text = f"changed={changed!r}" if count.shape == (1,) else f"changed of shape {count.shape}"
         raise InputError(f"{text}: expected how many factors differ, one integer or one for each pair")
     k = torch.as_tensor(np.broadcast_to(count, (len(first),)).astype(np.int64))
-    return Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
+    paired = Paired(torch.cat([first.x, second.x]), torch.cat([first.c, first.c]), first.factors, k)
+    paired.feature_names, paired.scale = first.feature_names, first.scale
+    return paired
 
 
 def _columns(y: Any) -> list[tuple[str, np.ndarray]]:

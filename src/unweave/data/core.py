@@ -7,12 +7,15 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 import torch
 from torch import Generator, Tensor
 
 from unweave.utils.errors import InputError, refuse_former_names
+
+if TYPE_CHECKING:
+    from unweave.data.scaling import ScaleMode, Scaling
 
 FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
@@ -90,6 +93,10 @@ class FactorData(ABC):
     """What the user should know about how the data were read: matched rows, kinds of factors, columns left out."""
     row_key: str = "row"
     """Name of the identifiers, e.g. "file" or the column of a table that holds them."""
+    scale: ScaleMode = "none"
+    """How methods scale the columns before they learn; see `unweave.data.scaling`."""
+    scaling: Scaling | None = None
+    """Scaling that `render` applies, in the data that a method learns from; None for data in their own units."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -229,6 +236,7 @@ class Subset(IndexedData):
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
+        self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
 
     def __len__(self) -> int:
         return len(self.points)

@@ -13,17 +13,18 @@ import pandas as pd
 
 from unweave.data.conditions import rows_where
 from unweave.data.containers import Table
-from unweave.data.conversion import as_data
+from unweave.data.conversion import encode_factors, make_table
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.kinds import KindSpec, check_kinds, describe_factor, hint_at_angles, kinds_from_flags
 from unweave.data.readers.files import check_exists
 from unweave.data.readers.images import image_files
 from unweave.data.readers.own_rows import Missing, Rows, Selection, read_rows
-from unweave.data.readers.tables import check_gaps
+from unweave.data.readers.tables import TABLE_FORMATS, check_gaps
+from unweave.data.scaling import Scale, resolve_scale
 from unweave.utils.errors import InputError, constant_data_error, plural
 from unweave.utils.storage import sha256
-from unweave.utils.validation import check_finite
+from unweave.utils.validation import as_array, check_finite
 
 TEST_SEED = 0  # the held-out rows do not depend on the seed of a method, so that seeds can be compared
 
@@ -61,6 +62,9 @@ class OwnData(Dataset):
     """Share of the rows that is held out, at random, and scored; 0 scores all rows."""
     test_where: str = ""
     """Condition on columns for the rows that are held out and scored, e.g. "azimuth > 50 and lab == B"."""
+    scale: Scale = "auto"
+    """Scaling of columns before learning: standard (mean 0, deviation 1), robust (median, interquartile range) or none.
+    auto standardizes tables, and leaves arrays and images as they are."""
 
     def title(self) -> str:
         """Return the name of the file or folder."""
@@ -69,10 +73,12 @@ class OwnData(Dataset):
     def recipe(self) -> dict[str, Any]:
         """Return the recipe with the hash of the content, so that a moved file is the same data."""
         always = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
-        defaults = {f.name: f.default for f in fields(self) if f.name not in ("path", "table", *always)}
+        defaults = {f.name: f.default for f in fields(self) if f.name not in ("path", "table", "scale", *always)}
         changed = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
         table = {} if self.table is None else {"table_sha256": sha256(Path(self.table))}
-        return {"name": self.title(), "sha256": self.sha256, **always, **changed, **table}
+        scale = resolve_scale(self.scale, is_table=Path(self.path).suffix.lower() in TABLE_FORMATS)
+        scaled = {} if scale == "none" else {"scale": scale}  # without it, runs of earlier versions keep their keys
+        return {"name": self.title(), "sha256": self.sha256, **always, **changed, **table, **scaled}
 
     @cached_property
     def sha256(self) -> str:
@@ -111,9 +117,9 @@ class OwnData(Dataset):
         kinds |= kinds_from_flags(self.continuous, self.ordinal, self.nominal, self.circular)
         labels = rows.labels if len(rows.labels.columns) else None
         check_kinds(kinds, list(map(str, rows.labels.columns)))
-        data = as_data(x, labels, kinds=kinds)
-        assert isinstance(data, Table)
-        data.feature_names, data.row_key, data.notes = names, rows.key, tuple(rows.notes + describe_kinds(data))
+        scale = resolve_scale(self.scale, is_table=bool(names))
+        data = make_table(as_array(x), encode_factors(labels, kinds), names, scale)
+        data.row_key, data.notes = rows.key, tuple(rows.notes + describe_kinds(data))
         data.row_names = None if rows.names is None else tuple(rows.names)
         return data if test is None or not (self.test or self.test_where) else self._split(data, rows, test=test)
 
@@ -142,7 +148,7 @@ class OwnData(Dataset):
             raise InputError(f"{text}: expected at least two rows to learn from and two to score")
         chosen = np.flatnonzero(held_out == test)
         part = Table(data.x[chosen], data.c[chosen], data.factors)
-        part.feature_names, part.row_key = data.feature_names, data.row_key
+        part.feature_names, part.row_key, part.scale = data.feature_names, data.row_key, data.scale
         part.row_names = None if data.row_names is None else tuple(data.row_names[i] for i in chosen)
         note = (
             f"scores are of {plural(count, 'held-out row')}; {plural(len(held_out) - count, 'row')} were learned from"

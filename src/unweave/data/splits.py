@@ -18,6 +18,7 @@ class Correlated(FactorData):
 
     def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
         self.data, self.factors, self.shape = data, data.factors, data.shape
+        self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
         self._a, self._b = (data.column(name) for name in factors)
         sizes = (data.factors[self._a].size, data.factors[self._b].size)
         if tuple(joint.shape) != sizes or None in sizes:

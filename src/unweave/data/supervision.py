@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from unweave.data.augment import COMBINATIONS, KINDS, draw_affine
 from unweave.data.containers import Factorial, Paired, Table
 from unweave.data.core import FactorData, IndexedData, Subset
+from unweave.data.scaling import ScaledData
 from unweave.data.splits import Correlated
 from unweave.utils.errors import InputError
 
@@ -137,7 +138,9 @@ def pairs(
     if not 0 <= low <= high <= len(free):
         raise InputError(f"pairs that differ in k={k} factors: {len(free)} can change, so k must be 0 to {len(free)}")
     c2, changed = _change_factors(data, c, free, (low, high), redraw, rng)
-    rows = data.data if isinstance(data, Correlated) else data
+    rows = data
+    while isinstance(rows, Correlated | ScaledData):
+        rows = rows.data
     if isinstance(rows, IndexedData):
         for _ in range(MAX_REDRAWS):
             missing = ~rows.has(c2)
@@ -207,7 +210,7 @@ def find_pair_table(data: FactorData) -> Paired | None:
 
 
 def _source(data: FactorData) -> FactorData:
-    """Return the data below subsets and correlated views."""
-    while isinstance(data, Subset | Correlated):
+    """Return the data below subsets, correlated and scaled views."""
+    while isinstance(data, Subset | Correlated | ScaledData):
         data = data.data
     return data

@@ -16,10 +16,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Generator, Tensor
 
 from unweave.data.core import Factor, FactorData, Sample
+from unweave.data.scaling import scale_data
 from unweave.experiments.run import EvaluationSet, Run
 from unweave.methods.base import Method
-from unweave.metrics.contract import Metric, as_numbers, column_name
-from unweave.metrics.factors import PreparedFactors, prepared
+from unweave.metrics.contract import Metric, as_numbers, column_name, validate_pair
+from unweave.metrics.factors import PreparedFactors
+from unweave.metrics.local_isometry import PreparedInputs
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATION_SIZE = 10_000  # observations to score on, where the data are a generator or a large grid
@@ -33,6 +35,18 @@ Scores = dict[str, float | None]
 def evaluation_sample(data: FactorData, size: int) -> Sample:
     """Return the observations that a run is scored on: all points of its evaluation data, or `size` of them."""
     return data.collect(size, Generator().manual_seed(EVALUATION_SEED))
+
+
+def scale_for_training(data: FactorData, sample: Sample) -> tuple[FactorData, PreparedInputs]:
+    """Return the data that methods learn from, and the observations of the sample, with columns scaled alike.
+
+    Metrics that compare distances get these observations, so that they do not depend on the units of columns either.
+    """
+    x = sample.x
+    if data.scale != "none":
+        data = scale_data(data)
+        x = x if data.scaling is None else data.scaling.apply(x)
+    return data, x.numpy(force=True).view(PreparedInputs)
 
 
 class MetricInputs:
@@ -66,7 +80,8 @@ class MetricInputs:
         key = tuple(columns)
         if key not in self._prepared:
             factors = [self.factors[j] for j in key]
-            c = prepared(torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in key], 1)).c  # validated
+            values = torch.stack([self.factors[j].numeric_values(self.c[:, j]) for j in key], 1)
+            c, _ = validate_pair(values, np.zeros((len(values), 1)))
             discrete, periods = [f.size is not None for f in factors], [f.period for f in factors]
             nominal = [f.kind == "nominal" for f in factors]
             self._prepared[key] = PreparedFactors(c, discrete, periods, self.code_periods, nominal)

@@ -23,6 +23,7 @@ from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.experiments.ordered import MAX_STORED_CODES, MAX_STORED_PIXELS, order_observations, write_ordered
 from unweave.methods.base import Method
+from unweave.methods.encoding import log_volume
 from unweave.methods.persistence import saved_settings
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError
@@ -93,7 +94,7 @@ class EvaluationSet(NamedTuple):
 
     data: FactorData
     sample: Sample
-    inputs: PreparedInputs  # the observations of the sample as an array
+    inputs: PreparedInputs  # the observations of the sample as an array, with columns scaled as in training
     seconds: float  # of training, per run
 
 
@@ -104,7 +105,7 @@ def write_run(
     method, recipe = run.method, {"key": run.key, **run.recipe()}
     history = method.history
     env = environment(run.data.title(), evaluation)
-    env["diagnosis"] = list(getattr(method, "diagnosis_", ()))
+    env["diagnosis"] = list(method.summary())
     env["log_likelihood"] = final_likelihood(method, history)
     env["code_periods"] = list(method.code_periods())
     factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
@@ -145,7 +146,7 @@ def _write_observations(
 ) -> None:
     """Write some observations along each code, so that a report can show them without the data."""
     ordered = order_observations(
-        codes, np.asarray(evaluation.inputs), method.code_periods(), row_names=row_names,
+        codes, evaluation.sample.x.numpy(force=True), method.code_periods(), row_names=row_names,
         feature_names=evaluation.data.feature_names, max_codes=MAX_STORED_CODES, max_pixels=MAX_STORED_PIXELS,
     )  # fmt: skip
     write_ordered(folder, ordered)
@@ -158,8 +159,12 @@ def _as_json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
-    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none."""
-    return method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
+    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none.
+
+    It is that of observations in the units of the data, also of a method that has learned from scaled columns.
+    """
+    value = method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
+    return None if value is None else value - log_volume(method)
 
 
 def _shown_pairs(inputs: PreparedInputs, codes: np.ndarray) -> np.ndarray:
@@ -266,7 +271,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
             "factors": [vars(f) for f in evaluation.data.factors],
             "feature_names": list(evaluation.data.feature_names),
             "notes": list(evaluation.data.notes),
-            "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),
+            "sha256": hashlib.sha256(evaluation.sample.x.numpy(force=True).tobytes()).hexdigest(),
         },
         "versions": {"python": platform.python_version(), "unweave": __version__}
         | {name: version(name) for name in packages},

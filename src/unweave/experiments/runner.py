@@ -24,6 +24,7 @@ from unweave.experiments.evaluation import (
     MetricInputs,
     compute_scores,
     evaluation_sample,
+    scale_for_training,
     score_pack,
 )
 from unweave.experiments.failures import Errors
@@ -33,7 +34,6 @@ from unweave.methods.neural import Neural, fit_pack
 from unweave.methods.persistence import read_config
 from unweave.methods.user_networks import user_networks
 from unweave.metrics.contract import Metric
-from unweave.metrics.local_isometry import PreparedInputs
 from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
@@ -156,7 +156,7 @@ def _train_and_write(
     data = first.data.load()
     source = first.data.evaluation_data(data)
     sample = evaluation_sample(source, settings.evaluation_size)
-    inputs = sample.x.numpy(force=True).view(PreparedInputs)
+    data, inputs = scale_for_training(data, sample)
     check_finite(inputs, what=first.data.title())
     folder = folders[missing[0].key]
     with atomic_folder(folder) as temporary_folder:
@@ -277,7 +277,8 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder, **user_networks(run.method)) if needs_method else None
     sample = evaluation_sample(run.data.evaluation_data(data), len(finished.codes))
-    inputs = MetricInputs(sample.x, sample.c, data.factors, method, finished.code_periods)
+    x = scale_for_training(data, sample)[1]
+    inputs = MetricInputs(x, sample.c, data.factors, method, finished.code_periods)
     scores = read_json(folder / "scores.json") | compute_scores(inputs, finished.codes, missing)
     write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)

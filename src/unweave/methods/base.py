@@ -10,30 +10,30 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform, final
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from unweave.data.conversion import as_data, as_labeled_data
+from unweave.data.conversion import column_names, encode_classes, make_table
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.methods.encoding import encode_array
+from unweave.methods import encoding
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import as_array, as_classes, check_fields, check_finite, validate_observations
+from unweave.utils.validation import as_classes, check_fields, validate_observations
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from unweave.data.scaling import ScaleMode
 
 FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
 RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method", "test", "test_where"}  # flags of `unweave fit`
-MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -72,7 +72,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     """Number of models trained from different seeds, of which the best is selected; a field of methods that need it."""
 
     # Methods that choose it themselves widen the type to take a word such as "auto", against the type checker's rule
-    # for fields. The wide type is not here, so that `PCA(latent_dim="auto")` is a type error.
+    # for fields. The wide type is not here, so that `BetaVAE(latent_dim="auto")` is a type error.
     latent_dim: int = 2
     """Number of factors to look for."""
     seed: int = 0
@@ -146,6 +146,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         check_is_fitted(self)
         return (None,) * self.latent_dim_
 
+    def summary(self) -> tuple[str, ...]:
+        """Return sentences about a fitted method: how columns were scaled, and its `diagnosis_`, if it has one."""
+        check_is_fitted(self)
+        return (*encoding.describe_scaling(self), *map(str, getattr(self, "diagnosis_", ())))
+
     @property
     def history(self) -> pd.DataFrame:
         """Table of the terms of the loss by training step; empty for methods without training steps."""
@@ -180,7 +185,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """Learn from data. Nothing is printed.
 
         Args:
-            X: An array (n, d) or (n, ..., h, w), a `FactorData`, or a `Dataset`.
+            X: An array (n, d) or (n, ..., h, w), a DataFrame (named columns are standardized), or data.
             y: Labels, for the methods that need some; the others ignore it.
             callback: A function that is called with the `Progress` of methods trained by gradient descent.
 
@@ -197,6 +202,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """
         data = self.to_data(X, y)
         self.validate_settings(data)
+        data = encoding.learn_scaling(self, data)
         self.learn_with_callback(data, callback)
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor):  # contiguous like loaded ones: matrix products round by memory layout
@@ -213,14 +219,14 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            self.__dict__.pop("feature_names_in_", None)
             return X
         check_fields(self)
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        x = validate_observations(self, X)
-        return as_labeled_data(x, self.as_labels(y)) if self.needs_y() else as_data(x)
+        labels = encode_classes(self.as_labels(y)) if self.needs_y() else ()
+        scale: ScaleMode = "standard" if column_names(X) else "none"
+        return make_table(validate_observations(self, X), labels, column_names(X), scale)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -250,20 +256,14 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if isinstance(X, Dataset):
             X = X.load()
         if isinstance(X, FactorData):
-            X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        return encode_array(self, validate_observations(self, X, self.shape_))
+            X = encoding.collect_observations(self, X)
+        return encoding.encode_array(self, validate_observations(self, X, self.shape_))
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Return the observations (n, *shape) of codes (n, latent_dim)."""
+        """Return the observations (n, *shape) of codes (n, latent_dim), in the units of the data."""
         check_is_fitted(self)
-        z = as_array(Z, "Input Z")
-        z = z if z.dtype.kind == "f" else z.astype(np.float64)
-        check_finite(z, what="Input Z")
-        if z.ndim != 2 or z.shape[1] != self.latent_dim_:
-            raise InputError(f"codes of shape {z.shape}: expected (n, {self.latent_dim_})")
-        with torch.no_grad():
-            return self.decode(torch.from_numpy(z)).numpy(force=True).reshape(-1, *self.shape_)
+        return encoding.decode_array(self, Z)
 
     @property
     def _n_features_out(self) -> int:

@@ -1,21 +1,107 @@
-"""Encode arrays of observations with a fitted method."""
+"""Observations on their way to a fitted method and back: named columns, scaling, encoding, decoding."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Generator, Tensor
 
-from unweave.data.core import as_float, split_rows
+from unweave.data.core import FactorData, as_float, split_rows
 from unweave.utils.errors import InputError
-from unweave.utils.validation import check_finite
+from unweave.utils.validation import as_array, check_finite
 
 if TYPE_CHECKING:
+    from unweave.data.scaling import Scaling
     from unweave.methods.base import Method
 
 MAX_ENCODED_ELEMENTS = 2**26  # numbers that are encoded at a time
+MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
+MAX_NAMED_COLUMNS = 5  # in an error about columns
+SCALING_ATTRIBUTES = ("column_scaling_", "column_shift_", "column_scale_")
+
+
+# Scaling of columns ---------------------------------------------------------------------------------------------------
+
+
+def learn_scaling(method: Method, data: FactorData) -> FactorData:
+    """Return the data with scaled columns, and store their names and statistics in the method.
+
+    Learned attributes: `feature_names_in_`, the names of the columns, if they have some; `column_scaling_`, 'standard'
+    or 'robust', with `column_shift_` and `column_scale_`, (columns,), if the columns are scaled. Data that are scaled
+    already are returned as they are.
+    """
+    if data.scale != "none":
+        from unweave.data.scaling import scale_data
+
+        data = scale_data(data)
+    for name in ("feature_names_in_", *SCALING_ATTRIBUTES):
+        method.__dict__.pop(name, None)
+    if data.feature_names:
+        method.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    if data.scaling is not None:
+        method.column_scaling_ = data.scaling.mode
+        method.column_shift_, method.column_scale_ = data.scaling.shift, data.scaling.scale
+    return data
+
+
+def learned_scaling(method: Method) -> Scaling | None:
+    """Return the scaling that a fitted method has learned; None if it takes observations as they are."""
+    if not hasattr(method, "column_scaling_"):  # so too in models of earlier versions
+        return None
+    from unweave.data.scaling import Scaling
+
+    return Scaling(method.column_scaling_, method.column_shift_, method.column_scale_)
+
+
+def to_scaled(method: Method, x: Tensor) -> Tensor:
+    """Return observations (n, *shape) as `encode` takes them: with scaled columns, if the method has learned to."""
+    scaling = learned_scaling(method)
+    return x if scaling is None else scaling.apply(x)
+
+
+def to_units(method: Method, x: Tensor) -> Tensor:
+    """Return observations (n, *shape) as `decode` gives them in the units of the data."""
+    scaling = learned_scaling(method)
+    return x if scaling is None else scaling.invert(x.reshape(len(x), -1))
+
+
+def log_volume(method: Method) -> float:
+    """Return what a log-density of scaled observations exceeds that in the units of the data by, in nats."""
+    scaling = learned_scaling(method)
+    return 0.0 if scaling is None else scaling.log_volume()
+
+
+def describe_scaling(method: Method) -> list[str]:
+    """Return a sentence about the scaling of the columns, if they were scaled."""
+    scaling = learned_scaling(method)
+    return [] if scaling is None else [scaling.describe()]
+
+
+# Encoding and decoding ------------------------------------------------------------------------------------------------
+
+
+def collect_observations(method: Method, data: FactorData) -> Tensor:
+    """Return observations of data, a sample of 10,000 where they have no end, with columns in the learned order."""
+    x = data.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
+    names = [str(name) for name in getattr(method, "feature_names_in_", ())]
+    if not names or not data.feature_names or names == list(data.feature_names):
+        return x
+    missing, extra = set(names) - set(data.feature_names), set(data.feature_names) - set(names)
+    if missing or extra:
+        kinds = {"missing": missing, "unknown": extra}
+        text = "; ".join(f"{kind}: {_name_columns(columns)}" for kind, columns in kinds.items() if columns)
+        raise InputError(f"{type(method).__name__} learned from other columns ({text}): pass the same ones")
+    places = {name: i for i, name in enumerate(data.feature_names)}
+    return x[:, [places[name] for name in names]]
+
+
+def _name_columns(names: set[str]) -> str:
+    """Return column names as text, at most five."""
+    text = ", ".join(map(repr, sorted(names)[:MAX_NAMED_COLUMNS]))
+    return text if len(names) <= MAX_NAMED_COLUMNS else f"{text} and {len(names) - MAX_NAMED_COLUMNS} more"
 
 
 def encode_array(method: Method, x: np.ndarray) -> np.ndarray:
@@ -23,7 +109,7 @@ def encode_array(method: Method, x: np.ndarray) -> np.ndarray:
     name = type(method).__name__
     with torch.no_grad():  # in parts, to convert few bytes to floats at a time
         parts = split_rows(torch.from_numpy(x), MAX_ENCODED_ELEMENTS // max(1, prod(method.shape_)))
-        z = torch.cat([method.encode(as_float(part)) for part in parts])
+        z = torch.cat([method.encode(to_scaled(method, as_float(part))) for part in parts])
     if tuple(z.shape) != (len(x), method.latent_dim_):
         raise InputError(
             f"{name}.encode gave codes of shape {tuple(z.shape)}, expected ({len(x)}, {method.latent_dim_})"
@@ -31,3 +117,14 @@ def encode_array(method: Method, x: np.ndarray) -> np.ndarray:
     codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
     check_finite(codes, what=f"the output of {name}.encode")
     return codes
+
+
+def decode_array(method: Method, codes: Any) -> np.ndarray:
+    """Return the observations (n, *shape) of codes (n, latent_dim), in the units of the data."""
+    z = as_array(codes, "Input Z")
+    z = z if z.dtype.kind == "f" else z.astype(np.float64)
+    check_finite(z, what="Input Z")
+    if z.ndim != 2 or z.shape[1] != method.latent_dim_:
+        raise InputError(f"codes of shape {z.shape}: expected (n, {method.latent_dim_})")
+    with torch.no_grad():
+        return to_units(method, method.decode(torch.from_numpy(z))).numpy(force=True).reshape(-1, *method.shape_)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import final
+from abc import abstractmethod
+from typing import Literal, final
 
 import numpy as np
 import torch
@@ -12,15 +13,74 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
-from unweave.methods.base import Method
-from unweave.utils.errors import InputError, constant_data_error
+from unweave.methods.base import FigureName, Method
+from unweave.methods.components import (
+    choose_components,
+    column_loadings,
+    describe_choice,
+    describe_codes,
+    format_share,
+    principal_components,
+    variance_shares,
+    variance_spectrum,
+)
+from unweave.utils.errors import constant_data_error
 
 MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until one converges
 MAX_GAUSSIAN_ERRORS = 4  # standard errors of the kurtosis within which a component counts as Gaussian
 
 
+class LinearMethod(Method):
+    """Abstract: codes that are linear functions of the observations, and uncorrelated.
+
+    Learned attributes:
+        explained_variance_ratio_: Share of the variance that each code explains, (d,).
+        loadings_: Correlation of each code with each column, (d, columns); for rows of numbers.
+        variance_spectrum_: Shares of the leading principal components, those that are no codes included; may be empty.
+        choice_errors_: Cross-validation errors of 0, 1, ... components, where latent_dim is 'auto'.
+        diagnosis_: The same in sentences.
+    """
+
+    latent_dim: int | Literal["auto"] = 2  # type: ignore[assignment]  # wider than Method's: takes a word
+    """Number of codes. auto takes as many principal components as predict held-out values best."""
+    samples: int = 10_000
+    """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
+
+    @abstractmethod
+    def learn_codes(self, x: Tensor) -> Tensor:
+        """Learn `latent_dim_` codes of rows x (n, features); return the change of x with each code, (d, features)."""
+
+    @final
+    def learn(self, data: FactorData) -> None:
+        x = collect_rows(data, self.samples, self.seed)
+        texts = []
+        self.__dict__.pop("choice_errors_", None)
+        if self.latent_dim == "auto":
+            choice = choose_components(x, self.seed)
+            self.latent_dim_, self.choice_errors_ = max(1, choice.number), choice.errors
+            texts.append(describe_choice(choice))
+        directions = self.learn_codes(x)
+        z = self.encode(x)
+        self.explained_variance_ratio_ = variance_shares(x, z, directions)
+        subject = "The code explains" if len(directions) == 1 else f"The {len(directions):,} codes explain"
+        texts.append(f"{subject} {format_share(self.explained_variance_ratio_.sum())} of the variance.")
+        if len(self.shape_) == 1:
+            self.variance_spectrum_, self.loadings_ = variance_spectrum(x), column_loadings(x, z)
+            texts += describe_codes(self.explained_variance_ratio_, self.loadings_, self.column_names())
+        self.diagnosis_ = texts
+
+    @final
+    def column_names(self) -> list[str]:
+        """Return the names of the columns; their numbers, counted from 0, where they have none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"column {i}" for i in range(self.shape_[0])] if names is None else [str(name) for name in names]
+
+    def figures(self) -> tuple[FigureName, ...]:
+        return (*super().figures(), *(("scree", "loadings") if hasattr(self, "loadings_") else ()))
+
+
 @final
-class PCA(Method):
+class PCA(LinearMethod):
     """Principal components: directions of largest variance, uncorrelated but not independent.
 
     Example:
@@ -33,12 +93,9 @@ class PCA(Method):
     name = "pca"
     paper = "Pearson (1901)"
 
-    samples: int = 10_000
-    """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
-
-    def learn(self, data: FactorData) -> None:
-        x = collect_rows(data, self.samples, self.seed)
-        self.mean_, self.components_ = principal_components(x, self.latent_dim, self.seed)
+    def learn_codes(self, x: Tensor) -> Tensor:
+        self.mean_, self.components_ = principal_components(x, self.latent_dim_, self.seed)
+        return self.components_
 
     def encode(self, x: Tensor) -> Tensor:
         return (x.flatten(1) - self.mean_.to(x)) @ self.components_.to(x).T
@@ -48,7 +105,7 @@ class PCA(Method):
 
 
 @final
-class LinearICA(Method):
+class LinearICA(LinearMethod):
     """Independent components of the principal components (FastICA): recovers factors that were mixed linearly.
 
     Example:
@@ -63,15 +120,12 @@ class LinearICA(Method):
     name = "linear-ica"
     paper = "Hyvarinen and Oja (2000)"
 
-    samples: int = 10_000
-    """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
-
-    def learn(self, data: FactorData) -> None:
-        x = collect_rows(data, self.samples, self.seed)
-        self.mean_, components = principal_components(x, self.latent_dim, self.seed)
+    def learn_codes(self, x: Tensor) -> Tensor:
+        self.mean_, components = principal_components(x, self.latent_dim_, self.seed)
         unmixing = unmix((x - self.mean_) @ components.T, self.seed)  # (d, d)
         self.unmixing_ = unmixing @ components  # (d, features)
         self.mixing_ = torch.linalg.pinv(self.unmixing_)
+        return self.mixing_.T
 
     def encode(self, x: Tensor) -> Tensor:
         return (x.flatten(1) - self.mean_.to(x)) @ self.unmixing_.to(x).T
@@ -86,23 +140,6 @@ def collect_rows(data: FactorData, samples: int, seed: int) -> Tensor:
     if len(x) > 1 and bool((x == x[:1]).all()):
         raise constant_data_error()
     return x
-
-
-def principal_components(x: Tensor, d: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return the mean (features,) and the d leading principal directions (d, features) of rows x (n, features)."""
-    n, features = x.shape
-    if d > min(n - 1, features):
-        raise InputError(
-            f"latent_dim={d} is more than the data allow: n_samples={n} and n_features={features} "
-            f"have at most {min(n - 1, features)} directions; lower latent_dim"
-        )
-    pca = decomposition.PCA(d, random_state=seed).fit(x.numpy())
-    rank = int((pca.explained_variance_ > 1e-12 * pca.explained_variance_[0]).sum())
-    if rank < d:
-        raise InputError(
-            f"latent_dim={d} is more than the data allow: all their columns are combinations of {rank}; lower it"
-        )
-    return torch.from_numpy(pca.mean_), torch.from_numpy(pca.components_)
 
 
 def unmix(y: Tensor, seed: int) -> Tensor:

@@ -117,7 +117,8 @@ class AutoencoderMixin(EncoderMixin):
         """Raise an error where a Bernoulli likelihood meets values outside of [0, 1]."""
         if self.is_bernoulli() and (float(x.min()) < 0 or float(x.max()) > 1):
             text = f"values from {float(x.min()):.4g} to {float(x.max()):.4g} cannot be Bernoulli"
-            raise InputError(f"{text}: pass bytes, or values in [0, 1], or set likelihood='gaussian'")
+            scaled = "scale='none' (--data.scale none), " if "column_scaling_" in vars(self) else ""
+            raise InputError(f"{text}: pass bytes, or {scaled}values in [0, 1], or set likelihood='gaussian'")
 
     def decoder_mean(self, out: Tensor) -> Tensor:
         """Return E[x | z] from the output of the decoder, (n, *shape)."""

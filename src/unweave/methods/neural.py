@@ -20,6 +20,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, single
 from unweave.methods.base import FigureName, Method
+from unweave.methods.encoding import SCALING_ATTRIBUTES, learn_scaling
 from unweave.methods.persistence import saved_settings
 from unweave.methods.restarts import train_restarts
 from unweave.training.adam import Adam
@@ -32,7 +33,8 @@ from unweave.utils.validation import normalize_numbers, resolve_device
 Lane = Annotated[float, "lane"]
 """A setting that may differ between the models of a pack; in the loss it is a tensor."""
 
-DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "shape_", "latent_dim_")  # set before training
+# Learned before training:
+DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "shape_", "latent_dim_", *SCALING_ATTRIBUTES)
 FORMER_NAMES = {
     "stays": "is_cacheable",
     "draws": "sample_noise",
@@ -284,6 +286,7 @@ def fit_pack(
     """
     for method in pack:
         method.validate_settings(data)
+        data = learn_scaling(method, data)  # the first one scales them for all
     train_lanes = partial(train, data=data, checkpoint=checkpoint, note=note, callback=callback)
     with matmul_precision(pack[0]):
         failures = train_lanes(pack) if pack[0].restarts == 1 else train_restarts(pack, train_lanes)

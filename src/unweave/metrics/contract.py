@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.core import Kind
+from unweave.methods.encoding import learned_scaling, to_scaled
 from unweave.utils.errors import InputError, kebab, plural, unknown
 from unweave.utils.validation import check_finite
 
@@ -145,6 +146,8 @@ class Scorer:
         if needs == "factors" and y is None:
             raise InputError(f"{self.metric.__name__} needs the true factors: pass them as y")
         truth = {"factors": y, "inputs": X, "decoder": estimator, "nothing": None}[needs]
+        if needs == "inputs" and learned_scaling(estimator) is not None:  # distances must not depend on units
+            truth = to_scaled(estimator, torch.as_tensor(as_matrix(X, "inputs")))
         values = as_numbers(self.metric(truth, estimator.transform(X)))
         if self.part not in values:
             raise unknown(f"part of {self.metric.__name__}", self.part, values)

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from unweave.methods.base import Method
+from unweave.methods.encoding import to_scaled
 from unweave.metrics.contract import as_matrix, metric
 from unweave.metrics.factors import active_codes, group_columns
 from unweave.nn.autoencoder import conv_decoder, conv_encoder, mlp
@@ -143,20 +144,22 @@ def _decode_with(method: Any, z: np.ndarray, group: np.ndarray, row: int) -> Ten
     """Decode all observations with the value that one of them has of a feature."""
     z = z.copy()
     z[:, group] = z[row, group]
-    return torch.as_tensor(np.asarray(method.inverse_transform(z), np.float32))
+    return _decode(method, z).float()
+
+
+def _decode(method: Any, z: np.ndarray) -> Tensor:
+    """Return observations, with scaled columns if the method has learned to scale them: units must not count."""
+    x = torch.as_tensor(np.asarray(method.inverse_transform(z)))
+    return to_scaled(method, x) if isinstance(method, Method) else x
 
 
 def _effects(method: Any, z: np.ndarray, groups: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
     """Return the mean squared change of pixels if a feature is shuffled among observations, (groups,)."""
-
-    def decode(codes: np.ndarray) -> np.ndarray:
-        return np.asarray(method.inverse_transform(codes), np.float64)
-
-    original, effects = decode(z), []
+    original, effects = _decode(method, z).double().numpy(), []
     for group in groups:
         mixed = z.copy()
         mixed[:, group] = z[np.ix_(rng.permutation(len(z)), group)]
-        effects.append(np.mean((decode(mixed) - original) ** 2))
+        effects.append(np.mean((_decode(method, mixed).double().numpy() - original) ** 2))
     return np.array(effects)
 
 

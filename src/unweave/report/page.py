@@ -104,7 +104,7 @@ def describe_study(folder: Path, runs: Sequence[FinishedRun], failures: Sequence
 def describe_group(runs: list[FinishedRun], notify: Callable[[str], None]) -> dict[str, Any]:
     """Return everything that the page shows about the runs on one dataset."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
-    names = [factor.name for factor in runs[0].factors if not factor.noise]
+    text = ", ".join(factor.name for factor in runs[0].factors if not factor.noise)
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
     criterion = primary_score(columns) or ""
     settings = rank_settings(group_settings(runs), criterion)
@@ -113,7 +113,7 @@ def describe_group(runs: list[FinishedRun], notify: Callable[[str], None]) -> di
     notify(f"{data['title']}: drawing figures")
     return {
         "title": data["title"],
-        "about": about + (f"; known factors: {', '.join(names)}" if names else "; no known factors"),
+        "about": "; ".join([about, *describe_scale(runs[0]), f"known factors: {text}" if text else "no known factors"]),
         "summary": summarize(runs),
         "columns": columns,
         "explanations": [(c, explain_score(c)) for c in columns],
@@ -123,6 +123,12 @@ def describe_group(runs: list[FinishedRun], notify: Callable[[str], None]) -> di
         "figures": _embed(draw_overview(settings, columns)),
         "sections": [describe_run(*best, columns) for best in best_runs(settings, criterion).values()],
     }
+
+
+def describe_scale(run: FinishedRun) -> list[str]:
+    """Return how the columns of a user's own table were scaled; nothing for other data."""
+    words = {"standard": "columns standardized", "robust": "columns scaled robustly"}
+    return [words[scale] for scale in [run.recipe["data"].get("scale")] if scale in words]
 
 
 def best_runs(settings: Sequence[Setting], criterion: str) -> dict[str, tuple[Setting, FinishedRun]]:

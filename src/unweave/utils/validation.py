@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import types
+import warnings
+from contextlib import nullcontext
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -136,12 +138,16 @@ def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ..
     Without the `shape` of the observations that the estimator learned from, it is fitted: names of features are stored.
     """
     is_fitting = shape is None
-    if isinstance(X, Tensor):
+    is_tensor = isinstance(X, Tensor)
+    if is_tensor:
         X = as_array(X, "Input X")
-    x = validate_data(
-        estimator, X, reset=is_fitting, dtype="numeric", allow_nd=True, ensure_all_finite=False,
-        ensure_min_samples=2 if is_fitting else 1, accept_sparse=False,
-    )  # fmt: skip
+    with warnings.catch_warnings() if is_tensor else nullcontext():
+        if is_tensor:  # it never has names
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+        x = validate_data(
+            estimator, X, reset=is_fitting, dtype="numeric", allow_nd=True, ensure_all_finite=False,
+            ensure_min_samples=2 if is_fitting else 1, accept_sparse=False,
+        )  # fmt: skip
     if x.dtype == np.uint8 and x.ndim > 2:
         x = np.ascontiguousarray(x)  # a quarter of the memory of floats
     else:

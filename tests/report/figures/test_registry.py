@@ -57,4 +57,4 @@ def test_unknown_figures_are_refused_and_tables_have_no_traversals():
         resolve_figure("spectra")
     assert resolve_figure("kl") == ("kl", FIGURES["kl"])
     x = np.random.default_rng(0).normal(size=(30, 3))
-    assert list(PCA(latent_dim=2).fit(x).figures()) == ["along-codes", "codes"]
+    assert list(PCA(latent_dim=2).fit(x).figures()) == ["along-codes", "codes", "scree", "loadings"]

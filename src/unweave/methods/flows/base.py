@@ -17,6 +17,7 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.methods.base import FigureName
+from unweave.methods.encoding import learn_scaling, to_scaled
 from unweave.methods.flows.features import batch_rows, describe_features, feature_statistics
 from unweave.methods.flows.knee import Knee, describe_knee, find_knee
 from unweave.methods.neural import Lane, Neural
@@ -174,6 +175,7 @@ class NormalizingFlow(Neural):
         method.device = "cpu"
         data = method.to_data(X, y)
         method.validate_settings(data)
+        data = learn_scaling(method, data)
         method.reset()
         method.prepare(data.to("cpu"))
         return list(method.outlook_)
@@ -235,9 +237,9 @@ class NormalizingFlow(Neural):
         return y
 
     def to_tensor(self, X: Any) -> Tensor:
-        """Return validated observations, (n, *shape)."""
+        """Return validated observations as the flow takes them, (n, *shape)."""
         check_is_fitted(self)
-        return as_float(torch.from_numpy(validate_observations(self, X, self.shape_))).float()
+        return to_scaled(self, as_float(torch.from_numpy(validate_observations(self, X, self.shape_)))).float()
 
     def constant(self) -> float:
         """Return the part of -log p(x) that the loss leaves out, in nats: it is that of standardized observations."""
@@ -261,5 +263,5 @@ class NormalizingFlow(Neural):
     @final
     def pca_spectrum(self, X: np.ndarray) -> np.ndarray:
         """Return the deviations along the principal axes of observations, for comparison with `spectrum_`."""
-        x = self.to_network_input(as_float(torch.from_numpy(np.array(X))).float()).flatten(1).double().numpy()
-        return np.sqrt(PCA().fit(x).explained_variance_)
+        x = to_scaled(self, as_float(torch.from_numpy(np.array(X)))).float()
+        return np.sqrt(PCA().fit(self.to_network_input(x).flatten(1).double().numpy()).explained_variance_)

@@ -13,6 +13,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.base import FigureName
+from unweave.methods.encoding import log_volume, to_units
 from unweave.methods.flows import class_diagnosis as diagnosis
 from unweave.methods.flows.base import NormalizingFlow
 from unweave.methods.flows.class_statistics import (
@@ -231,6 +232,7 @@ class GIN(NormalizingFlow):
         """
         x = self.to_tensor(X)
         outputs = self.outputs_and_log_det(x)
+        outputs[:, -1] -= log_volume(self)
         if y is not None:
             coefficients = self.coefficients(to_probabilities(y, self.class_names_, len(x)))
             return (self.latent_family().log_prob(outputs[:, :-1], coefficients).sum(1) + outputs[:, -1]).numpy()
@@ -278,7 +280,7 @@ class GIN(NormalizingFlow):
         if informative:
             e[:, self.order_[self.n_informative_ :]] = 0
         coefficients = self.coefficients(to_probabilities(label, self.class_names_, len(e)))
-        return self.to_observations(self.latent_family().color(e, coefficients)).numpy()
+        return to_units(self, self.to_observations(self.latent_family().color(e, coefficients))).numpy()
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 

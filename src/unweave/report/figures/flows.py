@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from torch import Generator
 
 from unweave.data.core import FactorData
+from unweave.methods.encoding import to_scaled
 from unweave.metrics.mcc import correlations
 from unweave.report.figures.style import make_panels
 from unweave.report.figures.traversal import draw_grid
@@ -37,7 +38,7 @@ def draw_recovery(method: Any, data: FactorData) -> Figure:
     x, c = x[subset].float(), c[subset]
     truth = c[:, sources].double().numpy()
     colors: Any = c[:, classes].numpy() if classes is not None else "tab:blue"
-    y = method.outputs(x).double().numpy()[:, method.order_.numpy()]  # sorted by deviation
+    y = method.outputs(to_scaled(method, x)).double().numpy()[:, method.order_.numpy()]  # sorted by deviation
     r = correlations(truth, y)
     order = linear_sum_assignment(-np.abs(r))[1]
     codes = y[:, order] * np.sign(r[np.arange(2), order])

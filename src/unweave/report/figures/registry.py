@@ -16,6 +16,7 @@ from unweave.methods.base import FigureName, Method
 from unweave.report.figures.curves import draw_loss_curves
 from unweave.report.figures.embedding import draw_codes
 from unweave.report.figures.flows import MAX_VARIABLES, class_centers, draw_samples, draw_spectra, draw_variable
+from unweave.report.figures.loadings import draw_loadings, draw_scree
 from unweave.report.figures.ordered import describe_missing, draw_ordered
 from unweave.report.figures.traversal import (
     draw_interpolation,
@@ -131,4 +132,6 @@ FIGURES: dict[str, FigureFunction] = {
     "variables": _draw_variables,
     "class-variables": _draw_class_variables,
     "samples": _draw_class_samples,
+    "scree": lambda method, data: draw_scree(method),
+    "loadings": lambda method, data: draw_loadings(method),
 }

@@ -10,6 +10,7 @@ from unweave.experiments.run import FinishedRun
 from unweave.report.figures.embedding import draw_codes
 from unweave.report.figures.heatmap import draw_correlations
 from unweave.report.figures.isometry import draw_isometry
+from unweave.report.figures.loadings import draw_linear
 from unweave.report.figures.ordered import describe_missing, draw_ordered
 from unweave.report.figures.traversal import draw_code_traversals
 from unweave.utils.errors import InputError
@@ -30,7 +31,7 @@ def draw_run(run: FinishedRun) -> Captioned:
     if len(run.pairs):
         caption = "Pairs of neighbors. On the line, codes preserve the distance in the data."
         figures.append((caption, draw_isometry(run.pairs, run.scores.get("local-isometry"))))
-    return figures
+    return figures + draw_run_components(run)
 
 
 def code_periods(run: FinishedRun) -> Periods:
@@ -80,6 +81,16 @@ def _caption_correlations(run: FinishedRun, periods: Periods) -> str:
     if any(factor.period is not None for factor in run.factors) or any(p is not None for p in periods):
         caption += " Angles count by their cosine and sine."
     return caption
+
+
+def draw_run_components(run: FinishedRun) -> list[tuple[str, Figure]]:
+    """Return captions and figures of a linear method on a table: variance and loadings; none for other runs."""
+    if len(run.env["data"]["shape"]) != 1:
+        return []
+    try:
+        return draw_linear(catalog.load(run.folder))
+    except InputError:  # a class of the user, whose file the folder does not name
+        return []
 
 
 def draw_run_traversals(run: FinishedRun) -> Figure | None:

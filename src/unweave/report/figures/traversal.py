@@ -13,6 +13,7 @@ from PIL import Image
 
 from unweave.data.core import as_float
 from unweave.methods.base import Method
+from unweave.methods.encoding import to_scaled
 from unweave.report.figures.sheet import join_images
 from unweave.report.figures.style import SMALL_FONT, make_panels
 from unweave.utils.errors import InputError
@@ -100,7 +101,7 @@ def draw_kl_per_code(method: Any, X: np.ndarray) -> Figure:
         raise InputError(f"{text}: KL per code is for variational autoencoders")
     x = torch.from_numpy(np.array(X))
     with torch.no_grad():
-        nats = method.kl_per_code(as_float(x).float()).mean(0).numpy()  # (d,)
+        nats = method.kl_per_code(to_scaled(method, as_float(x)).float()).mean(0).numpy()  # (d,)
     order = np.argsort(-nats)
     figure, (axis,) = make_panels(1, width=1.5 + 0.35 * len(nats))
     axis.bar(range(len(nats)), nats[order])
