@@ -35,8 +35,10 @@ def draw_correlations(
         return None
     shown = [factors[j] for j in rows]
     r = associate(codes, truth[:, rows], shown, periods)  # (k, d)
-    figure, (axis,) = make_panels(1, width=1.3 + 0.7 * max(2, r.shape[1]), height=1.2 + 0.6 * max(2, len(rows)))
-    draw_matrix(axis, r, [f"{f.name} (circular)" if f.period is not None else f.name for f in shown])
+    names = [f"{f.name} (circular)" if f.period is not None else f.name for f in shown]
+    width = 1.3 + 0.07 * max(map(len, names)) + 0.6 * max(2, r.shape[1])
+    figure, (axis,) = make_panels(1, width=width, height=1.2 + 0.6 * max(2, len(rows)))
+    draw_matrix(axis, r, names)
     axis.set_ylabel("factor")
     axis.set_title("absolute correlation")
     return figure

@@ -153,7 +153,11 @@ class FactorScale:
     def _add_legend(self, figure: Figure, axis: Axes | None) -> None:
         dot: Any = {"marker": "o", "linestyle": "", "markersize": 5}
         handles = [Line2D([], [], color=c, label=n, **dot) for n, c in zip(self.names, self.palette, strict=True)]
-        text: Any = {"fontsize": SMALL_FONT, "frameon": False, "ncols": self._legend_columns()}
+        text: Any = {
+            "fontsize": SMALL_FONT + (len(self.names) <= LEGEND_ROWS),
+            "frameon": False,
+            "ncols": self._legend_columns(),
+        }
         text |= {"labelspacing": 0.3, "handletextpad": 0.2, "columnspacing": 0.8}
         if axis is None:
             figure.legend(handles=handles, loc="outside right center", **text)
