@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from torch import Tensor
 
 from unweave.data.containers import Paired, Table
 from unweave.data.core import Factor, FactorData, Kind
+from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, open_rows
+from unweave.data.rows import RowReader
 from unweave.utils.errors import InputError
-from unweave.utils.validation import as_array, as_classes, check_finite
+from unweave.utils.validation import as_array, as_classes, check_finite, is_row_source
 
 
-def as_data(X: Any, y: Any = None) -> FactorData:
+def as_data(X: Any, y: Any = None, *, memory: float = DEFAULT_MEMORY) -> FactorData:
     """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
     Whole numbers and text in y are classes, floats are real-valued factors. A DataFrame keeps its column names.
+    Anything else with `__len__` and `__getitem__` is read on demand, as a `LazyTable`: a torch `Dataset`, a Hugging
+    Face dataset, an h5py or zarr array, a numpy memory map, a list of images or of their paths. Without y, labels are
+    those of its items. Rows that were read stay in memory, up to `memory` gigabytes.
 
     Example:
         >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
@@ -25,19 +32,42 @@ def as_data(X: Any, y: Any = None) -> FactorData:
     """
     if isinstance(X, FactorData):
         return X
+    if isinstance(X, RowReader) or is_row_source(X):
+        rows = open_rows(X, memory)
+        if isinstance(rows, RowReader):
+            labels = rows.labels() if y is None else y
+            return LazyTable(rows, *_encode_labels(labels, len(rows)))
+        X = rows
+    return _as_table(X, y)
+
+
+def open_observations(source: Any) -> FactorData:
+    """Return a source of rows that are read on demand as data without labels, which need not be read."""
+    return as_data(source, pd.DataFrame())
+
+
+def _as_table(X: Any, y: Any = None) -> Table:
+    """Return an array in memory as a table."""
     array = as_array(X)
     if array.ndim < 2:
         raise InputError(f"data of shape {array.shape}: expected one row per observation, (n, d) or (n, ..., h, w)")
     check_finite(array)
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
     x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
+    return Table(x, *_encode_labels(y, len(x)))
+
+
+def _encode_labels(y: Any, n: int) -> tuple[Tensor, list[Factor]]:
+    """Return the labels of n rows as numbers, (n, k), and their factors."""
     encoded = [_encode(name, column) for name, column in _columns(y)]
-    c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
-    return Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((n, 0))
+    return torch.as_tensor(c), [factor for _, factor in encoded]
 
 
 def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
     """Return pairs of observations as data: row i of X and X2, (n, ...), share all factors but `changed`.
+
+    Both are read into memory, memory maps too.
 
     Args:
         X: First observations.
@@ -50,7 +80,8 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         >>> len(pairs)
         8
     """
-    first, second = as_data(X, None if y is None else as_classes(y)), as_data(X2)
+    labels = None if y is None else as_classes(y)
+    first, second = (x if isinstance(x, FactorData) else _as_table(x, c) for x, c in ((X, labels), (X2, None)))
     try:
         count = np.atleast_1d(np.asarray(changed))
     except ValueError:  # lists of unequal lengths

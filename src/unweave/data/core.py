@@ -7,12 +7,15 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 import torch
 from torch import Generator, Tensor
 
 from unweave.utils.errors import InputError, refuse_former_names
+
+if TYPE_CHECKING:
+    from unweave.data.rows import RowReader
 
 FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
@@ -86,6 +89,8 @@ class FactorData(ABC):
     """Names of the columns of a table; empty for other data."""
     row_names: tuple[str, ...] | None = None
     """Identifiers of the rows of a user's own data, e.g. names of image files; None where there are none."""
+    reader: RowReader | None = None
+    """Reads the observations by row number, where a point is one, on demand; None for data in memory or generated."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -225,6 +230,7 @@ class Subset(IndexedData):
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
+        self.reader = data.reader
 
     def __len__(self) -> int:
         return len(self.points)
