@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from unweave.experiments.run import FinishedRun, Run
+
 
 def fit(args: list[str]) -> None:
     """Learn factors: unweave fit METHOD DATA, e.g. unweave fit hessian-ica photos/ --latent-dim 3."""
@@ -92,7 +94,7 @@ def _fit(options: Any) -> None:
         done = execute_run(run, folder, metrics, progress.message, progress.training)
         if options.codes is not None:
             names = run.data.row_names() if isinstance(run.data, OwnData) else None
-            write_codes(options.codes, done.codes, names)
+            write_codes(options.codes, _codes_of_all_rows(run, done), names)
     if options.json:
         return print_runs([done], as_json=True)
     print_runs([done], run.title())
@@ -101,6 +103,13 @@ def _fit(options: Any) -> None:
     if not done.factors:
         print_text("The data have no known factors, so only metrics that need none were computed.")
     return print_text(f"The run is in {folder}. To see it: unweave report {folder}")
+
+
+def _codes_of_all_rows(run: Run, done: FinishedRun) -> np.ndarray:
+    """Return the codes of every row, (n, d): a run on data that are read on demand may hold those of a sample."""
+    if done.env["data"].get("rows", len(done.codes)) == len(done.codes):
+        return done.codes
+    return type(run.method).load(done.folder).transform(run.data)
 
 
 def _print_help(names: list[str]) -> None:

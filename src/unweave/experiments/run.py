@@ -224,6 +224,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
         "data": {
             "title": title,
             "observations": len(evaluation.inputs),
+            **({"rows": len(evaluation.data.reader)} if evaluation.data.reader is not None else {}),
             "shape": list(evaluation.data.shape),
             "factors": [vars(f) for f in evaluation.data.factors],
             "sha256": hashlib.sha256(evaluation.inputs.tobytes()).hexdigest(),

@@ -14,17 +14,24 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from unweave.data.conversion import as_data
+from unweave.data.conversion import as_data, open_observations
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.methods.encoding import encode_array
+from unweave.methods.encoding import encode_observations
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import as_array, as_classes, check_fields, check_finite, validate_observations
+from unweave.utils.validation import (
+    as_array,
+    as_classes,
+    check_fields,
+    check_finite,
+    is_row_source,
+    validate_observations,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +40,6 @@ FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
 
 RESERVED_FIELDS = {"out", "codes", "metrics", "json", "data", "method"}  # flags of `unweave fit`
-MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -178,7 +184,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """Learn from data. Nothing is printed.
 
         Args:
-            X: An array (n, d) or (n, ..., h, w), a `FactorData`, or a `Dataset`.
+            X: An array (n, d) or (n, ..., h, w), a `FactorData`, a `Dataset`, or what `as_data` reads on demand.
             y: Labels, for the methods that need some; the others ignore it.
             callback: A function that is called with the `Progress` of methods trained by gradient descent.
 
@@ -208,8 +214,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     @final
     def to_data(self, X: Any, y: Any = None) -> FactorData:
         """Convert the arguments of `fit` to data."""
+        labels = self.as_labels(y) if self.needs_y() and y is not None else None
         if isinstance(X, Dataset):
             X = X.load()
+        elif not isinstance(X, FactorData) and is_row_source(X):
+            X = as_data(X, labels) if self.needs_y() else open_observations(X)
         if isinstance(X, FactorData):
             self.__dict__.pop("feature_names_in_", None)
             return X
@@ -217,7 +226,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        return as_data(validate_observations(self, X), self.as_labels(y) if self.needs_y() else None)
+        return as_data(validate_observations(self, X), labels)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -241,14 +250,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def transform(self, X: Any) -> np.ndarray:
         """Return the codes (n, latent_dim) of observations of the shape that was learned from.
 
-        Of a `FactorData` or a `Dataset` without an end, a sample of 10,000 is transformed.
+        Of a `FactorData` or a `Dataset` without an end, a sample of 10,000 is transformed. Rows are read in parts.
         """
         check_is_fitted(self)
-        if isinstance(X, Dataset):
-            X = X.load()
-        if isinstance(X, FactorData):
-            X = X.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
-        return encode_array(self, validate_observations(self, X, self.shape_))
+        return encode_observations(self, X)
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:
