@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,17 @@ def test_the_tutorial_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     assert numbers == pytest.approx([float(text) for text in PRINTED.findall(TUTORIAL)], abs=0.08) and len(numbers) == 9
     texts = [value for value in printed if isinstance(value, str)]
     assert any(text.startswith("across is split") for text in texts) and "local isometry" in texts[-1]
+
+
+def test_the_examples_of_data_larger_than_memory_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    section = page.split("## Larger than memory")[1].split("\n## ")[0]
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(block, names)
+    assert names["codes"].shape == (500, 2) and len(names["data"]) == 500
+    assert capsys.readouterr().out == "['y']\n"
 
 
 ROOT = Path(__file__).parent.parent

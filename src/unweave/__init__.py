@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unweave.data.conversion import as_data, as_pairs
     from unweave.data.core import Factor, FactorData
     from unweave.data.dataset import Dataset
+    from unweave.data.lazy import LazyTable
     from unweave.data.own_data import OwnData
     from unweave.datasets.faces import GeneratorManifold
     from unweave.experiments.run import Run, rows
@@ -43,6 +44,7 @@ _HOME = {  # public name -> the module that defines it
     "Grid": "data.containers",
     "InputError": "utils.errors",
     "Lane": "methods.neural",
+    "LazyTable": "data.lazy",
     "Method": "methods.base",
     "Mixing": "data.containers",
     "Neural": "methods.neural",
@@ -69,6 +71,7 @@ __all__ = [
     "Grid",
     "InputError",
     "Lane",
+    "LazyTable",
     "Method",
     "Mixing",
     "Neural",

@@ -97,6 +97,9 @@ def test_a_hugging_face_dataset_gives_its_images_and_the_names_of_classes():
     assert source.decoded < 5
     assert data.shape == (3, 4, 5)
     assert [(f.name, f.kind, f.values) for f in data.factors] == [("label", "nominal", ("cat", "dog", "owl"))]
+    source.columns["label"] = [torch.tensor(-1)] * 6  # formatted as tensors, and not labeled
+    del source.columns["caption"], source.column_names[-1]
+    assert as_data(source).factors[0].values == (-1,)
     x = data.render(torch.tensor([[1], [4]]))
     assert torch.equal(x[0], torch.ones(3, 4, 5)), "gray among colors"
     assert torch.allclose(x[1, :, 0, 0] * 255, torch.tensor([4.0, 8, 0]))

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from tests.helpers import generator
-from unweave import InputError, OwnData, Table, as_data, as_pairs
+from unweave import Factor, InputError, OwnData, Table, as_data, as_pairs
 from unweave.data import lazy
 from unweave.data.lazy import LazyTable
 from unweave.data.splits import correlate, hold_out
@@ -54,10 +54,14 @@ def test_a_lazy_table_has_the_contract_of_a_table(tables):
         lambda data: correlate(hold_out(data, 10)[0], ("y1", "y2"), strength=1.0).draw(9, generator()).x,
     ):
         assert torch.equal(function(on_demand), function(in_memory))
+    for row in (-1, 48):
+        with pytest.raises(IndexError, match="there are 48 rows"):
+            on_demand.render(torch.tensor([[0], [row]]))
     subset = hold_out(correlate(on_demand, ("y1", "y2"), strength=1.0).freeze(20, generator()), 5)[0]
     assert subset.reader is on_demand.reader and in_memory.reader is None
+    real = LazyTable(on_demand.reader, torch.rand(48, 1), [Factor("angle")])
     with pytest.raises(InputError, match="rendered at any real value"):
-        augmented(on_demand, 2, generator(), along=["y1"])
+        augmented(real, 2, generator(), along=["angle"])
 
 
 def test_rows_that_do_not_fit_into_memory_are_sampled_with_a_warning(tables, monkeypatch):

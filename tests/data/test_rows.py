@@ -1,6 +1,7 @@
 """Rows read on demand: whatever the storage, the same rows as in memory."""
 
 import threading
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -166,6 +167,22 @@ def test_a_cache_is_bounded_and_replaces_the_oldest_rows():
         np.testing.assert_array_equal(cache.read(rows), X[rows])
     np.testing.assert_array_equal(cache.read(np.arange(60)), X)  # more than it holds
     np.testing.assert_array_equal(cache.read(np.arange(60)), X)
+
+
+def test_rows_that_two_threads_read_are_stored_once():
+    cache = RowCache(Counting(X), 30 * X[0].nbytes)
+    for _ in range(2):
+        cache._keep(np.arange(12), X[:12])
+    assert (cache._row_in >= 0).sum() == 12
+
+
+def test_a_map_in_another_order_is_not_copied_as_a_whole(tmp_path):
+    rows = MappedRows(mapped(tmp_path, np.asfortranarray(np.zeros((2_000, 30, 30)))))
+    tracemalloc.start()
+    rows.read(np.array([5, 1_000]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * 2 * 900 * 8
 
 
 def test_a_cache_serves_several_threads():

@@ -11,7 +11,7 @@ from tests.helpers import StopTraining, flat_weights, small_method, stop_at, tra
 from unweave import InputError, as_data
 from unweave.data.rows import RowReader
 from unweave.data.splits import hold_out
-from unweave.training import read_ahead
+from unweave.training import loop, read_ahead
 from unweave.training.loop import train
 from unweave.training.read_ahead import ReadAhead
 
@@ -20,17 +20,19 @@ Y = np.stack([np.arange(200) % 3, np.arange(200) % 5], 1)
 
 
 class Slow(RowReader):
-    """Rows of an array that are read by a thread of their own; counts the rows that wait to be used."""
+    """Rows of an array that remember who read how many, and wait for `gate`."""
 
     def __init__(self, x=X, *, broken=-1):
-        self.x, self.shape, self.dtype, self.threads, self.broken = x, x.shape[1:], x.dtype, set(), broken
-        self.blocks = []
+        self.x, self.shape, self.dtype, self.broken = x, x.shape[1:], x.dtype, broken
+        self.blocks, self.main_blocks, self.gate = [], 0, threading.Event()
+        self.gate.set()
 
     def __len__(self):
         return len(self.x)
 
     def read(self, rows):
-        self.threads.add(threading.current_thread())
+        assert self.gate.wait(10)
+        self.main_blocks += threading.current_thread() is threading.main_thread()
         self.blocks.append(len(rows))
         if self.broken in rows:
             raise InputError(f"row {self.broken} is broken")
@@ -41,9 +43,11 @@ class Slow(RowReader):
     ("name", "strategy"),
     [("beta-vae", "loop"), ("beta-vae", "stack"), ("ada-gvae", "stack"), ("cvib", "loop"), ("swap-contrast", "loop")],
 )
-def test_weights_are_those_of_resident_data(name, strategy):
+def test_weights_are_those_of_resident_data(name, strategy, monkeypatch):
+    monkeypatch.setattr(loop, "CHUNK", 10)
+
     def pack(data):
-        methods = [small_method(name, steps=110, seed=i, widths=(4,), hidden=(8,)) for i in range(2)]
+        methods = [small_method(name, steps=25, seed=i, widths=(4,), hidden=(8,)) for i in range(2)]
         return train_all(methods, data, strategy=strategy, compiling="never")
 
     on_demand, in_memory = pack(as_data(Slow(), Y, memory=0)), pack(as_data(X, Y))
@@ -54,28 +58,34 @@ def test_weights_are_those_of_resident_data(name, strategy):
 
 
 @pytest.mark.parametrize("strategy", ["loop", "stack"])
-def test_a_stopped_run_on_demand_resumes_bitwise(tmp_path, strategy):
+def test_a_stopped_run_on_demand_resumes_bitwise(tmp_path, strategy, monkeypatch):
+    monkeypatch.setattr(loop, "CHUNK", 10)
+
     def pack():
-        return [small_method("factor-vae", steps=250, seed=i, layers=(8,)) for i in range(2)]
+        return [small_method("factor-vae", steps=35, seed=i, layers=(8,)) for i in range(2)]
 
     flat = X.reshape(200, 16) / 255.0
     whole = train_all(pack(), as_data(flat), strategy=strategy, compiling="never")
     data, file = as_data(Slow(flat), memory=0), tmp_path / "pack.checkpoint"
     parts = validate(pack(), data)
     with pytest.raises(StopTraining):
-        train(parts, data, checkpoint=file, every=100, callback=stop_at(200), strategy=strategy, compiling="never")
+        train(parts, data, checkpoint=file, every=10, callback=stop_at(20), strategy=strategy, compiling="never")
     seen = []
     train(parts, data, checkpoint=file, callback=seen.append, strategy=strategy, compiling="never")
-    assert seen[0].step == 200, "the first hundred steps are not taken again"
+    assert seen[0].step == 20, "the first ten steps are not taken again"
     for a, b in zip(whole, parts, strict=True):
         assert torch.equal(flat_weights(a), flat_weights(b))
 
 
 def test_a_training_set_that_was_split_off_is_read_ahead():
-    reader = Slow()
-    train_set = hold_out(as_data(reader, Y, memory=0), 50)[0]
-    train_all([small_method("beta-vae", steps=20)], train_set)
-    assert {thread.name.rsplit("_", 1)[0] for thread in reader.threads} >= {"unweave-read-ahead"}
+    blocks = []
+    for steps in (1, 40):
+        reader = Slow()
+        train_set = hold_out(as_data(reader, Y, memory=0), 50)[0]
+        train_all([small_method("beta-vae", steps=steps)], train_set)
+        blocks.append((reader.main_blocks, len(reader.blocks)))
+    assert blocks[0][0] == blocks[1][0], "no step waits for its own reading"
+    assert blocks[1][1] == blocks[0][1] + 4, "eight steps at a time"
 
 
 def test_steps_come_from_blocks_that_another_thread_reads(monkeypatch):
@@ -83,14 +93,24 @@ def test_steps_come_from_blocks_that_another_thread_reads(monkeypatch):
     reader = Slow()
     ahead = ReadAhead(reader, axis=0)
     rows = torch.randint(200, (10, 5, 1))
-    for _ in range(2):  # a chunk that is not used up makes room for the next one
-        ahead.start({"x": rows}, 10)
-        ahead.views(0, torch.device("cpu"))
+    ahead.start({"x": rows}, 10)
     for i in range(10):
         x = ahead.views(i, torch.device("cpu"))["x"]
         assert torch.equal(x, torch.from_numpy(X[rows[i, :, 0]]) / 255)
-    assert threading.main_thread() not in reader.threads
-    assert reader.blocks[-4:] == [15, 15, 15, 5]
+    assert reader.main_blocks == 0
+    assert reader.blocks == [15, 15, 15, 5]
+
+
+def test_a_chunk_that_is_not_used_up_makes_room_for_the_next_one():
+    reader = Slow()
+    ahead = ReadAhead(reader, axis=0)
+    reader.gate.clear()  # the first block of the first chunk is under way, the second one waits
+    for first in (0, 100):
+        ahead.start({"x": torch.arange(first, first + 20)[:, None, None]}, 20)
+    reader.gate.set()
+    x = [ahead.views(i, torch.device("cpu"))["x"] for i in range(20)]
+    assert torch.equal(torch.cat(x), torch.from_numpy(X[100:120]) / 255)
+    assert reader.blocks[-3:] == [8, 8, 4] and len(reader.blocks) <= 4, "what waited is not read"
 
 
 def test_large_observations_are_read_step_by_step_and_never_far_ahead(monkeypatch):

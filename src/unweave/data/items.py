@@ -78,7 +78,7 @@ class ItemRows(RowReader):
     def _label_columns(self, names: list[str], ends: list[list[Any]]) -> dict[str, list[Any]] | None:
         """Return labels without reading observations, if the dataset has them and the first and last item agree."""
         if set(names) <= set(getattr(self.source, "column_names", ())):  # Hugging Face
-            return {name: list(self.source[name]) for name in names}
+            return {name: [_to_scalar(value) for value in self.source[name]] for name in names}
         targets = getattr(self.source, "targets", None)  # torchvision
         if len(names) > 1 or targets is None or len(targets) != len(self):
             return None
@@ -89,7 +89,7 @@ class ItemRows(RowReader):
         """Return the names of classes where the dataset has them (Hugging Face's `ClassLabel`)."""
         features = getattr(self.source, "features", None)
         names = getattr(features[name], "names", None) if isinstance(features, Mapping) and name in features else None
-        return [names[value] for value in values] if names else values
+        return [names[value] for value in values] if names and min(values) >= 0 else values  # -1: not labeled
 
     def _items(self, rows: Sequence[int]) -> list[Any]:
         """Return items by number; a dataset need not be prepared for several threads."""

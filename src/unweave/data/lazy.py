@@ -41,6 +41,8 @@ class LazyTable(LabeledRows):
     def render(self, points: Tensor) -> Tensor:
         """Read rows, to the device of the points."""
         rows = points[..., 0]
+        if rows.numel() and (int(rows.min()) < 0 or int(rows.max()) >= len(self)):
+            raise IndexError(f"row numbers from {int(rows.min())} to {int(rows.max())}: there are {len(self):,} rows")
         x = torch.from_numpy(self.reader.read(rows.flatten().numpy(force=True))).to(points.device)
         return as_float(x).reshape(*rows.shape, *self.shape)
 

@@ -191,7 +191,7 @@ class StepRunner:
             group.load_graph_chunk(group.sample_chunk(count))
         self.cursor.zero_()
         if self.graph is None:
-            self.renders_in_graph = self._can_capture_rendering()
+            self.renders_in_graph = self.groups[0].read_ahead is None and self._can_capture_rendering()
             self._render_outside(0)
             self.graph = self._capture()
         for i in range(count):
