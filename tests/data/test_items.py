@@ -1,5 +1,7 @@
 """Datasets of other libraries, item by item."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ X = torch.rand(20, 3, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(20) % 3
 
 
-class Items(Dataset):
+class Items(Dataset[Any]):
     """A torch dataset of given items."""
 
     def __init__(self, items):
@@ -137,7 +139,7 @@ def test_items_that_do_not_fit_are_named(items, match):
 
 
 def test_sources_without_length_or_numbers_are_refused():
-    class Stream(IterableDataset):
+    class Stream(IterableDataset[Any]):
         def __iter__(self):
             return iter(X)
 

@@ -20,7 +20,8 @@ from unweave.utils.errors import InputError
 GIGABYTE = 10**9
 READ_THREADS = 8  # more than there are processors: they mostly wait for the disk
 MIN_ROWS_PER_THREAD = 16  # rows of a memory map that are worth another thread
-MAX_MAPPED_BYTES = 2**28  # read from a memory map until its pages are given back; they count as memory of the process
+MAX_MAPPED_BYTES = 2**29  # read from a memory map until its pages are given back; they count as memory of the process
+FAULT_BYTES = 2**16  # that the system maps around a row, where the file is in its cache
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -117,7 +118,7 @@ class MappedRows(RowReader):
             np.take(self.array, rows[start:stop], axis=0, out=x[start:stop], mode="clip")  # releases the GIL
 
         run_in_threads(lambda part: gather(*part), itertools.pairwise(cuts))
-        self._return_pages(x.nbytes)
+        self._return_pages(x.nbytes + (0 if self._in_order else len(rows) * FAULT_BYTES))
         return self.convert(x, rows)
 
     def _advise(self, *, in_order: bool) -> None:
