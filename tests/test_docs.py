@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,17 @@ def test_examples_of_own_networks_run(tmp_path, monkeypatch):
         exec(block, names)
     assert printed == re.findall(r"^print\(.*\)  # (.*)$", page, re.MULTILINE)
     assert len(printed) == 2
+
+
+def test_the_examples_of_data_larger_than_memory_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    section = page.split("## Larger than memory")[1].split("\n## ")[0]
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(block, names)
+    assert names["codes"].shape == (500, 2) and len(names["data"]) == 500
+    assert capsys.readouterr().out == "['y']\n"
 
 
 ROOT = Path(__file__).parent.parent

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unweave.data.core import Factor, FactorData
     from unweave.data.dataset import Dataset
     from unweave.data.features import features
+    from unweave.data.lazy import LazyTable
     from unweave.data.own_data import OwnData
     from unweave.datasets.faces import GeneratorManifold
     from unweave.experiments.run import Run, rows
@@ -44,6 +45,7 @@ _HOME = {  # public name -> the module that defines it
     "Grid": "data.containers",
     "InputError": "utils.errors",
     "Lane": "methods.neural",
+    "LazyTable": "data.lazy",
     "Method": "methods.base",
     "Mixing": "data.containers",
     "Neural": "methods.neural",
@@ -71,6 +73,7 @@ __all__ = [
     "Grid",
     "InputError",
     "Lane",
+    "LazyTable",
     "Method",
     "Mixing",
     "Neural",

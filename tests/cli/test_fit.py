@@ -1,6 +1,7 @@
 """The command `unweave fit`."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import unweave
 from tests.helpers import MY_METHOD, SMALL_SQUARES, write_table
 from unweave import InputError
 from unweave.cli.fit import write_codes
 from unweave.data.readers.codes import read_codes
+from unweave.experiments import runner
 
 
 def test_help_lists_methods_and_datasets_and_then_their_options(run):
@@ -184,3 +187,18 @@ def test_a_table_is_standardized_and_the_output_says_so(run, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert page.count("Scree plot") == page.count("Loadings: the correlation") == 4  # caption and alternative text
     assert page.count("columns standardized; known factors") == 1
+
+
+def test_data_that_are_read_on_demand_are_scored_on_a_sample_and_encoded_completely(run, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(300, 3)) @ np.array([[1, 2, 0], [0, 1, 1], [1, 0, 0.1]])
+    np.save("x.npy", x)
+    monkeypatch.setattr("unweave.data.lazy.MAX_STORED_ELEMENTS", 800)
+    monkeypatch.setattr(runner, "RunSettings", partial(runner.RunSettings, evaluation_size=50))
+    fit = ["fit", "pca", "x.npy", "--samples", 100]
+    code, _, err = run(*fit, "--data.memory", 0, "--out", "r", "--codes", "z.npy")
+    assert code == 0 and "a random sample of 50 is used" in err and "evaluated on 50 observations" in err
+    assert json.loads(Path("r/env.json").read_text())["data"]["rows"] == 300
+    np.testing.assert_allclose(np.load("z.npy"), unweave.load("r").transform(x))
+    assert len(pd.read_parquet("r/codes.parquet")) == 50
+    code, _, err = run(*fit, "--out", "whole")
+    assert code == 0 and "sample" not in err and len(pd.read_parquet("whole/codes.parquet")) == 300

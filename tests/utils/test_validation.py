@@ -55,6 +55,15 @@ def test_the_first_invalid_value_is_reported_with_its_position(x, where, value):
     assert ("NaN" if np.isnan(value) else "infinity") in str(caught.value)
 
 
+def test_large_arrays_are_checked_in_parts(monkeypatch):
+    monkeypatch.setattr("unweave.utils.validation.MAX_CHECKED_ELEMENTS", 7)
+    x = np.zeros((10, 3))
+    check_finite(x)
+    x[5, 1], x[8], x[9, 0] = np.inf, np.nan, np.nan
+    with pytest.raises(InputError, match=r"infinity: first in row 5, column 1; 5 values are NaN .* in 3 rows"):
+        check_finite(x)
+
+
 @pytest.mark.parametrize(
     ("value", "hint", "fits"),
     [

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from unweave.experiments.run import FinishedRun, Run
+
 
 def fit(args: list[str]) -> None:
     """Learn factors: unweave fit METHOD DATA, e.g. unweave fit hessian-ica photos/ --latent-dim 3."""
@@ -94,7 +96,7 @@ def _fit(options: Any) -> None:
         folder = options.out or Path("runs") / f"{run.method.name}-{title}-{run.key}"
         done = execute_run(run, folder, metrics, progress.message, progress.training)
         if options.codes is not None:
-            write_codes(options.codes, done.codes, done.row_names, done.row_key)
+            write_codes(options.codes, *_codes_of_all_rows(run, done), done.row_key)
     if options.json:
         return print_runs([done], as_json=True)
     for note in done.env["data"].get("notes", ()):
@@ -115,6 +117,14 @@ def _hold_out(options: Any) -> Any:
     if chosen and not isinstance(options.data, OwnData):
         raise InputError("--test and --test-where split your own data; datasets have their own test sets (--data.part)")
     return replace(options.data, **chosen) if chosen else options.data
+
+
+def _codes_of_all_rows(run: Run, done: FinishedRun) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Return the codes of every row, (n, d), and their names: a run on data read on demand may hold a sample."""
+    if done.env["data"].get("rows", len(done.codes)) == len(done.codes):
+        return done.codes, done.row_names
+    data = run.data.evaluation_data(run.data.load())
+    return type(run.method).load(done.folder).transform(data), data.row_names
 
 
 def _print_help(names: list[str]) -> None:

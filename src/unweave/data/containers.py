@@ -81,33 +81,23 @@ class Grid(Factorial):
         return as_float(self.x[index])
 
 
-class Table(IndexedData):
-    """Rows with arbitrary labels, such as your own arrays. A point is a row number.
+class LabeledRows(IndexedData):
+    """Abstract: rows with arbitrary labels in memory. A point is a row number."""
 
-    Example:
-        >>> table = Table(torch.rand(10, 3), torch.zeros(10, 1), [Factor("label", 2, "nominal")])
-        >>> len(table), table.shape
-        (10, (3,))
-    """
-
-    def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor]) -> None:
-        if len(x) != len(c) or c.ndim != 2 or c.shape[1] != len(factors):
+    def __init__(self, rows: int, shape: tuple[int, ...], c: Tensor, factors: Sequence[Factor]) -> None:
+        if rows != len(c) or c.ndim != 2 or c.shape[1] != len(factors):
             raise InputError(
-                f"{plural(len(x), 'row')} of data with factors of shape {tuple(c.shape)} and "
+                f"{plural(rows, 'row')} of data with factors of shape {tuple(c.shape)} and "
                 f"{plural(len(factors), 'name')}: expected one row of factors per row of data, one column per name"
             )
-        self.x, self.c, self.factors, self.shape = x, c, tuple(factors), tuple(x.shape[1:])
+        self.c, self.factors, self.shape = c, tuple(factors), shape
 
     def __len__(self) -> int:
-        return len(self.x)
+        return len(self.c)
 
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Draw rows uniformly, with replacement."""
         return torch.randint(len(self), (n, 1), generator=rng, device=rng.device)
-
-    def render(self, points: Tensor) -> Tensor:
-        """Return the stored rows."""
-        return as_float(self.x[points[..., 0]])
 
     def labels(self, points: Tensor) -> Tensor:
         """Return the labels of rows."""
@@ -120,6 +110,24 @@ class Table(IndexedData):
     def levels(self, j: int) -> Tensor:
         """Return the values that occur in the rows."""
         return torch.unique(self.c[:, j]).long()
+
+
+class Table(LabeledRows):
+    """Rows with arbitrary labels, such as your own arrays. A point is a row number.
+
+    Example:
+        >>> table = Table(torch.rand(10, 3), torch.zeros(10, 1), [Factor("label", 2, "nominal")])
+        >>> len(table), table.shape
+        (10, (3,))
+    """
+
+    def __init__(self, x: Tensor, c: Tensor, factors: Sequence[Factor]) -> None:
+        super().__init__(len(x), tuple(x.shape[1:]), c, factors)
+        self.x = x
+
+    def render(self, points: Tensor) -> Tensor:
+        """Return the stored rows."""
+        return as_float(self.x[points[..., 0]])
 
     def all_points(self, limit: int) -> Tensor | None:
         """Return every row, whatever the limit: a user's data are never subsampled silently."""

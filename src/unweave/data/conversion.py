@@ -8,31 +8,46 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unweave.data.containers import Paired, Table
 from unweave.data.core import Factor, FactorData
 from unweave.data.kinds import KindName, KindSpec, check_kinds, encode_column, split_factors, warn_of_dropped
+from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, open_rows
+from unweave.data.rows import RowReader
 from unweave.data.scaling import Scale, ScaleMode, check_scalable, resolve_scale, warn_of_units
 from unweave.utils.errors import InputError
-from unweave.utils.validation import as_array, as_classes, check_finite
+from unweave.utils.validation import as_array, as_classes, check_finite, is_row_source
 
 EncodedFactors = Sequence[tuple[np.ndarray, Factor]]
 """Values (n,) and description of each factor."""
 
 
-def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = None, scale: Scale = "auto") -> FactorData:
+def as_data(
+    X: Any,
+    y: Any = None,
+    *,
+    kinds: Mapping[str, KindSpec] | None = None,
+    scale: Scale = "auto",
+    memory: float = DEFAULT_MEMORY,
+) -> FactorData:
     """Return an array as a `Table` whose factors are the columns of y, (n,) or (n, k).
 
     Text in y is nominal. Numbers are ordinal if they take few values, each in at least five rows, and continuous
     otherwise. A DataFrame keeps its column names; its identifiers, dates and free text are left out with a warning.
 
+    Anything else with `__len__` and `__getitem__` is read on demand, as a `LazyTable`: a torch `Dataset`, a Hugging
+    Face dataset, an h5py or zarr array, a numpy memory map, a list of images or of their paths. Without y, labels are
+    those of its items.
+
     Args:
-        X: Observations: an array (n, d) or (n, ..., h, w), a DataFrame, or data.
+        X: Observations: an array (n, d) or (n, ..., h, w), a DataFrame, what is read on demand, or data.
         y: Factors, one row per observation.
         kinds: Kinds by the name of the factor: "nominal", "ordinal", "continuous", "circular", or with the length of a
             full turn ("circular", 360).
         scale: How methods scale the columns before they learn: 'standard' (mean 0, standard deviation 1), 'robust'
             (median and interquartile range), or 'none'. 'auto' standardizes DataFrames with named columns.
+        memory: Gigabytes of rows to keep in memory of what is read on demand.
 
     Example:
         >>> data = as_data(np.zeros((4, 3)), ["a", "b", "a", "b"])
@@ -43,6 +58,8 @@ def as_data(X: Any, y: Any = None, *, kinds: Mapping[str, KindSpec] | None = Non
     """
     if isinstance(X, FactorData):
         return X if scale == "auto" else _with_scale(X, resolve_scale(scale, is_table=False))
+    if isinstance(X, RowReader) or is_row_source(X):
+        return read_on_demand(X, None if y is None else encode_factors(y, kinds), memory)
     names = column_names(X)
     array = as_array(X)
     if array.ndim < 2:
@@ -79,13 +96,29 @@ def make_table(
     """Return validated observations (n, ...) as a `Table`; warn if named columns of different units are not scaled."""
     images = array.dtype == np.uint8 and array.ndim > 2  # bytes in a table are ordinary numbers
     x = torch.from_numpy(array if images or array.dtype.kind == "f" else array.astype(np.float64))
-    c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((len(x), 0))
-    table = Table(x, torch.as_tensor(c), [factor for _, factor in encoded])
+    table = Table(x, *stack_factors(encoded, len(x)))
     table.feature_names, table.scale = tuple(names), scale
     check_scalable(table.shape, scale)
     if names and scale == "none":
         warn_of_units(array, names)
     return table
+
+
+def stack_factors(encoded: EncodedFactors, n: int) -> tuple[Tensor, list[Factor]]:
+    """Return the values of factors side by side, (n, k), and their descriptions."""
+    c = np.stack([values for values, _ in encoded], 1) if encoded else np.zeros((n, 0))
+    return torch.as_tensor(c), [factor for _, factor in encoded]
+
+
+def read_on_demand(source: Any, encoded: EncodedFactors | None, memory: float = DEFAULT_MEMORY) -> Table | LazyTable:
+    """Return the rows of a source, see `is_row_source`, with these factors; None: with the labels of its items."""
+    rows = open_rows(source, memory)
+    if encoded is None:
+        labels = rows.labels() if isinstance(rows, RowReader) else None
+        encoded = () if labels is None else encode_classes(labels)
+    if isinstance(rows, RowReader):
+        return LazyTable(rows, *stack_factors(encoded, len(rows)))
+    return make_table(rows, encoded)
 
 
 def _with_scale(data: FactorData, scale: ScaleMode) -> FactorData:
@@ -99,6 +132,8 @@ def _with_scale(data: FactorData, scale: ScaleMode) -> FactorData:
 def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
     """Return pairs of observations as data: row i of X and X2, (n, ...), share all factors but `changed`.
 
+    Both are read into memory, memory maps too.
+
     Args:
         X: First observations.
         X2: Second observations.
@@ -111,9 +146,10 @@ def as_pairs(X: Any, X2: Any, y: Any = None, *, changed: Any = 1) -> Paired:
         8
     """
     labels = [] if y is None else encode_classes(as_classes(y))
-    first, second = as_data(X), as_data(X2)
-    if labels and isinstance(first, Table):
-        first = make_table(first.x.numpy(), labels, first.feature_names, first.scale)
+    first, second = (x if isinstance(x, FactorData) else as_data(as_array(x)) for x in (X, X2))
+    if isinstance(first, Table):
+        names = column_names(X)
+        first = make_table(first.x.numpy(), labels, names, resolve_scale("auto", is_table=bool(names)))
     try:
         count = np.atleast_1d(np.asarray(changed))
     except ValueError:  # lists of unequal lengths

@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 from unweave.utils.errors import InputError, refuse_former_names
 
 if TYPE_CHECKING:
+    from unweave.data.rows import RowReader
     from unweave.data.scaling import ScaleMode, Scaling
 
 FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
@@ -97,6 +98,8 @@ class FactorData(ABC):
     """How methods scale the columns before they learn; see `unweave.data.scaling`."""
     scaling: Scaling | None = None
     """Scaling that `render` applies, in the data that a method learns from; None for data in their own units."""
+    reader: RowReader | None = None
+    """Reads the observations by row number, where a point is one, on demand; None for data in memory or generated."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -237,6 +240,7 @@ class Subset(IndexedData):
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
         self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
+        self.reader = data.reader
 
     def __len__(self) -> int:
         return len(self.points)

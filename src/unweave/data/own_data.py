@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +12,19 @@ import pandas as pd
 
 from unweave.data.conditions import rows_where
 from unweave.data.containers import Table
-from unweave.data.conversion import encode_factors, make_table
+from unweave.data.conversion import encode_factors, make_table, stack_factors
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.data.kinds import KindSpec, check_kinds, describe_factor, hint_at_angles, kinds_from_flags
+from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, cached
+from unweave.data.own_checks import check_constants, check_rows, warn_of_counters
 from unweave.data.readers.files import check_exists
 from unweave.data.readers.images import image_files
 from unweave.data.readers.own_rows import Missing, Rows, Selection, read_rows
 from unweave.data.readers.tables import TABLE_FORMATS, check_gaps
+from unweave.data.rows import GIGABYTE, RowReader, SelectedRows
 from unweave.data.scaling import Scale, resolve_scale
-from unweave.utils.errors import InputError, constant_data_error, plural
+from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import sha256
 from unweave.utils.validation import as_array, check_finite
 
@@ -65,19 +67,27 @@ class OwnData(Dataset):
     scale: Scale = "auto"
     """Scaling of columns before learning: standard (mean 0, deviation 1), robust (median, interquartile range) or none.
     auto standardizes tables, and leaves arrays and images as they are."""
+    resize: int = 0
+    """Crop images to their central square and resize it to this many pixels; 0 takes them as they are."""
+    memory: float = DEFAULT_MEMORY
+    """Gigabytes of observations to hold in memory. If an .npy or a folder of images has more, rows are read on demand:
+    by memory map, or decoded with a cache of this size."""
 
     def title(self) -> str:
         """Return the name of the file or folder."""
         return Path(self.path).name or str(self.path)
 
     def recipe(self) -> dict[str, Any]:
-        """Return the recipe with the hash of the content, so that a moved file is the same data."""
+        """Return the recipe with the hash of the content, so that a moved file is the same data.
+
+        Settings that an earlier version did not have are part of it only if they are not at their defaults.
+        """
         always = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
         defaults = {f.name: f.default for f in fields(self) if f.name not in ("path", "table", "scale", *always)}
         changed = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
         table = {} if self.table is None else {"table_sha256": sha256(Path(self.table))}
         scale = resolve_scale(self.scale, is_table=Path(self.path).suffix.lower() in TABLE_FORMATS)
-        scaled = {} if scale == "none" else {"scale": scale}  # without it, runs of earlier versions keep their keys
+        scaled = {} if scale == "none" else {"scale": scale}
         return {"name": self.title(), "sha256": self.sha256, **always, **changed, **table, **scaled}
 
     @cached_property
@@ -101,45 +111,63 @@ class OwnData(Dataset):
 
     def _load_part(self, *, test: bool | None) -> FactorData:
         """Return the held-out rows, the others, or with None all of them, whatever is constant."""
+        if self.memory < 0:
+            raise InputError(f"memory={self.memory}: expected gigabytes, or 0 to read everything on demand")
+        if self.resize < 0:
+            raise InputError(f"resize={self.resize}: expected a number of pixels, or 0 to keep the size")
         table = None if self.table is None else Path(self.table)
-        selection = Selection(tuple(self.factors), tuple(self.columns), tuple(self.ignore), self.missing)
+        selection = Selection(
+            tuple(self.factors), tuple(self.columns), tuple(self.ignore), self.missing, self.memory * GIGABYTE,
+            self.resize or None,
+        )  # fmt: skip
         rows = read_rows(Path(self.path), selection, table)
-        if rows.x.shape[1] == 0:
-            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
         x, names = self._observations(rows, may_be_constant=test is None)
         for name in rows.labels.columns:
             check_gaps(table or Path(self.path), rows.labels[name])
             if test is not None and rows.labels[name].nunique() < 2:
                 raise InputError(f"factor {name!r} of {self.path} never changes: leave it out of --data.factors")
-        # Columns that were chosen, or are names of folders, are factors however many values they have.
-        text = [str(n) for n in rows.labels.columns if not pd.api.types.is_numeric_dtype(rows.labels[n])]
-        kinds: dict[str, KindSpec] = dict.fromkeys(text, "nominal")
-        kinds |= kinds_from_flags(self.continuous, self.ordinal, self.nominal, self.circular)
-        labels = rows.labels if len(rows.labels.columns) else None
-        check_kinds(kinds, list(map(str, rows.labels.columns)))
-        scale = resolve_scale(self.scale, is_table=bool(names))
-        data = make_table(as_array(x), encode_factors(labels, kinds), names, scale)
+        data = self._with_factors(x, names, rows.labels)
         data.row_key, data.notes = rows.key, tuple(rows.notes + describe_kinds(data))
         data.row_names = None if rows.names is None else tuple(rows.names)
         return data if test is None or not (self.test or self.test_where) else self._split(data, rows, test=test)
 
-    def _observations(self, rows: Rows, *, may_be_constant: bool) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the observations as an array without constant columns, and the names of the columns of a table."""
-        if isinstance(rows.x, pd.DataFrame):
-            names, x = [str(name) for name in rows.x.columns], rows.x.to_numpy(np.float64)
-        else:
-            names, x = [f"column {i}" for i in range(rows.x.shape[1])], rows.x
+    def _with_factors(
+        self, x: np.ndarray | RowReader, names: tuple[str, ...], labels: pd.DataFrame
+    ) -> Table | LazyTable:
+        """Return observations with their factors; those of a reader are read on demand."""
+        # Columns that were chosen, or are names of folders, are factors however many values they have.
+        text = [str(n) for n in labels.columns if not pd.api.types.is_numeric_dtype(labels[n])]
+        kinds: dict[str, KindSpec] = dict.fromkeys(text, "nominal")
+        kinds |= kinds_from_flags(self.continuous, self.ordinal, self.nominal, self.circular)
+        check_kinds(kinds, list(map(str, labels.columns)))
+        encoded = encode_factors(labels if len(labels.columns) else None, kinds)
+        if isinstance(x, RowReader):
+            return LazyTable(cached(x, self.memory), *stack_factors(encoded, len(x)))
+        return make_table(as_array(x), encoded, names, resolve_scale(self.scale, is_table=bool(names)))
+
+    def _observations(self, rows: Rows, *, may_be_constant: bool) -> tuple[np.ndarray | RowReader, tuple[str, ...]]:
+        """Return the observations without constant columns, and the names of the columns of a table."""
+        if isinstance(rows.x, RowReader):
+            check_rows(self.path, rows.x, drop=self.drop_constant)
+            return rows.x, ()
+        if rows.x.shape[1] == 0:
+            raise InputError(f"{self.path} has no columns left to learn from: all of them are factors")
+        is_table = isinstance(rows.x, pd.DataFrame)
+        x = rows.x.to_numpy(np.float64) if isinstance(rows.x, pd.DataFrame) else rows.x
+        names = [str(n) for n in rows.x.columns] if isinstance(rows.x, pd.DataFrame) else _numbered(x.shape[1])
         check_finite(x, names if x.ndim == 2 else None, what=str(self.path))
         if x.ndim > 2:
             return x, ()
-        if isinstance(rows.x, pd.DataFrame) and not may_be_constant:
-            _warn_of_counters(self.path, rows.x)
-        kept = np.ones(x.shape[1], dtype=bool) if may_be_constant else self._varying_columns(x, names)
-        x = x if kept.all() else x[:, kept]
-        named = isinstance(rows.x, pd.DataFrame)
-        return x, tuple(name for name, keep in zip(names, kept, strict=True) if keep) if named else ()
+        if not may_be_constant:
+            if isinstance(rows.x, pd.DataFrame):
+                warn_of_counters(self.path, rows.x)
+            constant = (x == x[:1]).all(0)
+            check_constants(self.path, constant, names, drop=self.drop_constant)
+            if constant.any():
+                x, names = x[:, ~constant], [names[i] for i in np.flatnonzero(~constant)]
+        return x, tuple(names) if is_table else ()
 
-    def _split(self, data: Table, rows: Rows, *, test: bool) -> Table:
+    def _split(self, data: Table | LazyTable, rows: Rows, *, test: bool) -> Table | LazyTable:
         """Return the rows that are held out, or the others."""
         held_out = self._held_out_rows(rows)
         count = int(held_out.sum())
@@ -147,55 +175,35 @@ class OwnData(Dataset):
             text = f"{plural(count, 'row')} of {len(held_out):,} would be held out"
             raise InputError(f"{text}: expected at least two rows to learn from and two to score")
         chosen = np.flatnonzero(held_out == test)
-        part = Table(data.x[chosen], data.c[chosen], data.factors)
+        part: Table | LazyTable
+        if isinstance(data, LazyTable):
+            part = LazyTable(SelectedRows(data.reader, chosen), data.c[chosen], data.factors)
+        else:
+            part = Table(data.x[chosen], data.c[chosen], data.factors)
         part.feature_names, part.row_key, part.scale = data.feature_names, data.row_key, data.scale
         part.row_names = None if data.row_names is None else tuple(data.row_names[i] for i in chosen)
-        note = (
-            f"scores are of {plural(count, 'held-out row')}; {plural(len(held_out) - count, 'row')} were learned from"
-        )
-        part.notes = (*data.notes, note)
+        learned = plural(len(held_out) - count, "row")
+        part.notes = (*data.notes, f"scores are of {plural(count, 'held-out row')}; {learned} were learned from")
         return part
 
     def _held_out_rows(self, rows: Rows) -> np.ndarray:
+        """Return which rows are held out, (n,)."""
         if self.test_where and self.test:
             raise InputError("--data.test and --data.test-where are two ways to choose the test set: give one")
         if self.test_where:
-            columns = rows.labels if not isinstance(rows.x, pd.DataFrame) else pd.concat([rows.labels, rows.x], axis=1)
+            columns = pd.concat([rows.labels, rows.x], axis=1) if isinstance(rows.x, pd.DataFrame) else rows.labels
             return rows_where(columns, self.test_where)
         if not 0 < self.test < 1:
             raise InputError(f"test={self.test:g}: expected a share of the rows between 0 and 1")
         order = np.random.default_rng(TEST_SEED).permutation(len(rows.x))
         return order < round(self.test * len(rows.x))
 
-    def _varying_columns(self, x: np.ndarray, names: list[str]) -> np.ndarray:
-        """Return which columns are not constant, (d,), or raise an error that names those that are."""
-        constant = (x == x[:1]).all(0)
-        if not constant.any():
-            return ~constant
-        which = ", ".join(repr(names[i]) for i in np.flatnonzero(constant)[:5])
-        which += f" and {constant.sum() - 5} more" if constant.sum() > 5 else ""
-        if constant.all():
-            raise constant_data_error(f"{self.path}", f" ({which})")
-        if not self.drop_constant:
-            count = int(constant.sum())
-            change, them = ("changes", "it") if count == 1 else ("change", "them")
-            text = f"{plural(count, 'column')} of {self.path} never {change}: {which}"
-            raise InputError(f"{text}. Remove {them}, or drop {them}: --data.drop-constant")
-        return ~constant
+
+def _numbered(count: int) -> list[str]:
+    return [f"column {i}" for i in range(count)]
 
 
-def _warn_of_counters(path: Path, table: pd.DataFrame) -> None:
-    """Warn of columns that only count the rows: they carry no information and distort all distances."""
-    for name in table.columns:
-        if len(table) > 10 and (np.diff(table[name].to_numpy(np.float64)) == 1).all():
-            warnings.warn(
-                f"column {name!r} of {path} only counts the rows, and the method learns from it; if it is not a "
-                "measurement, name the columns to use: --data.columns A B ...",
-                stacklevel=2,
-            )
-
-
-def describe_kinds(data: Table) -> list[str]:
+def describe_kinds(data: Table | LazyTable) -> list[str]:
     """Return notes on the kinds of the factors."""
     if not data.factors:
         return []

@@ -17,7 +17,7 @@ class Correlated(FactorData):
     """Observations resampled so that two discrete factors follow a joint distribution, (size_a, size_b)."""
 
     def __init__(self, data: FactorData, factors: tuple[str, str], joint: Tensor) -> None:
-        self.data, self.factors, self.shape = data, data.factors, data.shape
+        self.data, self.factors, self.shape, self.reader = data, data.factors, data.shape, data.reader
         self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
         self._a, self._b = (data.column(name) for name in factors)
         sizes = (data.factors[self._a].size, data.factors[self._b].size)

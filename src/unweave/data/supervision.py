@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from unweave.data.augment import COMBINATIONS, KINDS, draw_affine
-from unweave.data.containers import Factorial, Paired, Table
+from unweave.data.containers import Factorial, LabeledRows, Paired
 from unweave.data.core import FactorData, IndexedData, Subset
 from unweave.data.scaling import ScaledData
 from unweave.data.splits import Correlated
@@ -65,7 +65,7 @@ def augmented(
     dimensions". The copies of one point are consecutive; `origin`, (n * copies,), is the number of their point.
     """
     columns = [data.column(name) for name in along]
-    if isinstance(_source(data), Factorial | Table) or any(data.factors[j].size is not None for j in columns):
+    if isinstance(_source(data), Factorial | LabeledRows) or any(data.factors[j].size is not None for j in columns):
         raise InputError("augmentation along factors needs data that can be rendered at any real value of them")
     points = data.sample(n, rng).repeat_interleave(copies, 0)  # (n * copies, p)
     noise = torch.randn(len(points), len(columns), generator=rng, device=rng.device)

@@ -267,6 +267,7 @@ def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
         "data": {
             "title": title,
             "observations": len(evaluation.inputs),
+            **({"rows": len(evaluation.data.reader)} if evaluation.data.reader is not None else {}),
             "shape": list(evaluation.data.shape),
             "factors": [vars(f) for f in evaluation.data.factors],
             "feature_names": list(evaluation.data.feature_names),

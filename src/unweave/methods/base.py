@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from unweave.data.conversion import column_names, encode_classes, make_table
+from unweave.data.conversion import EncodedFactors, column_names, encode_classes, make_table, read_on_demand
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
 from unweave.methods import encoding
@@ -23,7 +23,7 @@ from unweave.methods.persistence import load_method, renamed_settings, write_met
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import as_classes, check_fields, validate_observations
+from unweave.utils.validation import as_classes, check_fields, is_row_source, validate_observations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +185,8 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         """Learn from data. Nothing is printed.
 
         Args:
-            X: An array (n, d) or (n, ..., h, w), a DataFrame (named columns are standardized), or data.
+            X: An array (n, d) or (n, ..., h, w), a DataFrame (named columns are standardized), a `FactorData`, a
+                `Dataset`, or what `as_data` reads on demand.
             y: Labels, for the methods that need some; the others ignore it.
             callback: A function that is called with the `Progress` of methods trained by gradient descent.
 
@@ -216,17 +217,21 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     @final
     def to_data(self, X: Any, y: Any = None) -> FactorData:
         """Convert the arguments of `fit` to data."""
+        labels: EncodedFactors | None = () if not self.needs_y() else None
+        if labels is None and y is not None:
+            labels = encode_classes(self.as_labels(y))
         if isinstance(X, Dataset):
             X = X.load()
+        elif not isinstance(X, FactorData) and is_row_source(X):
+            X = read_on_demand(X, labels)
         if isinstance(X, FactorData):
             return X
         check_fields(self)
         if y is None and self.needs_y():
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        labels = encode_classes(self.as_labels(y)) if self.needs_y() else ()
         scale: ScaleMode = "standard" if column_names(X) else "none"
-        return make_table(validate_observations(self, X), labels, column_names(X), scale)
+        return make_table(validate_observations(self, X), labels or (), column_names(X), scale)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -250,14 +255,10 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def transform(self, X: Any) -> np.ndarray:
         """Return the codes (n, latent_dim) of observations of the shape that was learned from.
 
-        Of a `FactorData` or a `Dataset` without an end, a sample of 10,000 is transformed.
+        Of a `FactorData` or a `Dataset` without an end, a sample of 10,000 is transformed. Rows are read in parts.
         """
         check_is_fitted(self)
-        if isinstance(X, Dataset):
-            X = X.load()
-        if isinstance(X, FactorData):
-            X = encoding.collect_observations(self, X)
-        return encoding.encode_array(self, validate_observations(self, X, self.shape_))
+        return encoding.encode_observations(self, X)
 
     @final
     def inverse_transform(self, Z: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,18 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from unweave.data.conversion import read_on_demand
 from unweave.data.core import FactorData, as_float, split_rows
+from unweave.data.dataset import Dataset
 from unweave.utils.errors import InputError
-from unweave.utils.validation import as_array, check_finite
+from unweave.utils.validation import as_array, check_finite, is_row_source, validate_observations
 
 if TYPE_CHECKING:
     from unweave.data.scaling import Scaling
     from unweave.methods.base import Method
 
-MAX_ENCODED_ELEMENTS = 2**26  # numbers that are encoded at a time
 MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
+MAX_ENCODED_ELEMENTS = 2**26  # numbers that are encoded at a time
 MAX_NAMED_COLUMNS = 5  # in an error about columns
 SCALING_ATTRIBUTES = ("column_scaling_", "column_shift_", "column_scale_")
 
@@ -83,25 +86,48 @@ def describe_scaling(method: Method) -> list[str]:
 # Encoding and decoding ------------------------------------------------------------------------------------------------
 
 
-def collect_observations(method: Method, data: FactorData) -> Tensor:
-    """Return observations of data, a sample of 10,000 where they have no end, with columns in the learned order."""
-    x = data.collect(MAX_OBSERVATIONS, Generator().manual_seed(0)).x
+def column_order(method: Method, data: FactorData) -> list[int] | None:
+    """Return the places of the learned columns in the data; None if they are in the same order, or have no names."""
     names = [str(name) for name in getattr(method, "feature_names_in_", ())]
     if not names or not data.feature_names or names == list(data.feature_names):
-        return x
+        return None
     missing, extra = set(names) - set(data.feature_names), set(data.feature_names) - set(names)
     if missing or extra:
         kinds = {"missing": missing, "unknown": extra}
         text = "; ".join(f"{kind}: {_name_columns(columns)}" for kind, columns in kinds.items() if columns)
         raise InputError(f"{type(method).__name__} learned from other columns ({text}): pass the same ones")
     places = {name: i for i, name in enumerate(data.feature_names)}
-    return x[:, [places[name] for name in names]]
+    return [places[name] for name in names]
 
 
 def _name_columns(names: set[str]) -> str:
     """Return column names as text, at most five."""
     text = ", ".join(map(repr, sorted(names)[:MAX_NAMED_COLUMNS]))
     return text if len(names) <= MAX_NAMED_COLUMNS else f"{text} and {len(names) - MAX_NAMED_COLUMNS} more"
+
+
+def encode_observations(method: Method, X: Any) -> np.ndarray:
+    """Return the codes (n, latent_dim) of an array, of a dataset, or of anything that `as_data` takes."""
+    if isinstance(X, Dataset):
+        X = X.load()
+    elif not isinstance(X, FactorData) and is_row_source(X):
+        X = read_on_demand(X, ())
+    if isinstance(X, FactorData):
+        return _encode_data(method, X)
+    return encode_array(method, validate_observations(method, X, method.shape_))
+
+
+def _encode_data(method: Method, data: FactorData) -> np.ndarray:
+    """Return the codes of all observations in order, or of a sample of data without an end.
+
+    A part is rendered at a time, so that data that are read on demand are never in memory as a whole.
+    """
+    rng = Generator().manual_seed(0)
+    points = data.points_or_sample(MAX_OBSERVATIONS, rng, limit=sys.maxsize if data.reader else None)
+    parts = split_rows(points, MAX_ENCODED_ELEMENTS // max(1, prod(data.shape))) or [points]
+    order = column_order(method, data)
+    rendered = (data.render(part) if order is None else data.render(part)[:, order] for part in parts)
+    return np.concatenate([encode_array(method, validate_observations(method, x, method.shape_)) for x in rendered])
 
 
 def encode_array(method: Method, x: np.ndarray) -> np.ndarray:

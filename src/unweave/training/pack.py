@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.training.adam import Adam
+from unweave.training.read_ahead import ReadAhead
 
 State = dict[str, Any]
 """Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`; and the tensors `step`,
@@ -73,21 +74,22 @@ class LaneGroup:
         self.rngs = [Generator(self.device).manual_seed(method.seed) for method in methods]
         states = [_initial_state(method, net) for method, net in zip(methods, nets, strict=True)]
         self.state: State = _stack(states) if stacked else states[0]
+        self.read_ahead = None if data.reader is None else ReadAhead(data.reader, axis=int(stacked))
         # A captured CUDA graph reads its inputs from memory that stays in place:
         self.graph_chunk = Chunk({}, {})
         self.graph_views: Batch = {}  # only where rendering cannot be captured
 
     def sample_chunk(self, steps: int) -> Chunk:
-        """Sample plans and noise for a number of steps, each lane from its own generator."""
+        """Sample plans and noise for a number of steps, each lane from its own generator; start to read their rows."""
         chunks: list[Chunk] = []
         for method, rng in zip(self.methods, self.rngs, strict=True):
-            n = steps * method.batch_size
-            plan = method.plan(self.data, n, rng)
+            plan = method.plan(self.data, n := steps * method.batch_size, rng)
             extras = plan.extras | method.sample_noise(n, rng)
             chunks.append(Chunk(_by_step(plan.views, steps), _by_step(extras, steps)))
-        if not self.stacked:
-            return chunks[0]
-        return Chunk(_stack([chunk.points for chunk in chunks]), _stack([chunk.extras for chunk in chunks]))
+        chunk = Chunk(*map(_stack, zip(*chunks, strict=True))) if self.stacked else chunks[0]
+        if self.read_ahead is not None:
+            self.read_ahead.start(chunk.points, steps)
+        return chunk
 
     def batch(self, chunk: Chunk, i: int | Tensor) -> Batch:
         """Return the batch of step i, observations rendered. A tensor i, (1,), is looked up without the host."""
@@ -95,7 +97,9 @@ class LaneGroup:
         return views | {name: self._select_step(v, i) for name, v in chunk.extras.items()}
 
     def render_views(self, chunk: Chunk, i: int | Tensor) -> Batch:
-        """Render the observations of step i."""
+        """Render the observations of step i; those that are read on demand belong to the chunk sampled last."""
+        if self.read_ahead is not None and isinstance(i, int):
+            return self.read_ahead.views(i, self.device)
         return {name: self.data.render(self._select_step(v, i)).float() for name, v in chunk.points.items()}
 
     def lane_states(self) -> Iterator[State]:
@@ -187,7 +191,7 @@ class StepRunner:
             group.load_graph_chunk(group.sample_chunk(count))
         self.cursor.zero_()
         if self.graph is None:
-            self.renders_in_graph = self._can_capture_rendering()
+            self.renders_in_graph = self.groups[0].read_ahead is None and self._can_capture_rendering()
             self._render_outside(0)
             self.graph = self._capture()
         for i in range(count):

@@ -6,6 +6,7 @@ import ast
 import re
 import types
 import warnings
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import cache
@@ -15,11 +16,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from unweave.utils.errors import InputError, first_line, plural
+
+MAX_CHECKED_ELEMENTS = 2**24  # numbers that are checked at a time
 
 
 class TextPattern(NamedTuple):
@@ -132,6 +136,33 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def is_row_source(x: Any) -> bool:
+    """Return whether rows are to be read from x on demand; arrays in memory and tables are not.
+
+    Sources are memory maps, arrays on disk (h5py, zarr), lists of images or of their paths, and anything else with
+    `__len__` and `__getitem__`, such as a torch or Hugging Face dataset.
+
+    Raises:
+        InputError: If x only gives its items one after the other, so that rows cannot be read by number.
+    """
+    if isinstance(x, np.memmap) or is_stored_array(x):
+        return True
+    if isinstance(x, list | tuple):
+        first = x[0] if x else None
+        return isinstance(first, Image.Image | Path) or (isinstance(first, str) and Path(first).suffix != "")
+    if isinstance(x, np.ndarray | Tensor | str | bytes | Mapping) or hasattr(x, "__array__") or hasattr(x, "toarray"):
+        return False
+    if hasattr(x, "__iter__") and not (hasattr(x, "__len__") and hasattr(x, "__getitem__")):
+        text = f"{type(x).__name__} gives its items one after the other only: expected len(x) and x[i]"
+        raise InputError(f"{text}, to read any of them{'; pass its dataset' if hasattr(x, 'dataset') else ''}")
+    return hasattr(x, "__len__") and hasattr(x, "__getitem__")
+
+
+def is_stored_array(x: Any) -> bool:
+    """Return whether x is an array on disk, which is stored in chunks (h5py, zarr, dask)."""
+    return hasattr(x, "chunks") and hasattr(x, "shape") and hasattr(x, "dtype")
+
+
 def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """Convert to an array of finite floats, or of bytes for images.
 
@@ -195,20 +226,28 @@ def is_device_lost(error: BaseException) -> bool:
 
 
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
-    """Raise an error for NaN and infinite values that names the position of the first one."""
+    """Raise an error for NaN and infinite values that names the position of the first one; in parts, for a map."""
     if x.dtype.kind != "f":
         return
-    invalid = ~np.isfinite(x)
-    if not invalid.any():
+    x = np.atleast_1d(x)
+    size = max(1, MAX_CHECKED_ELEMENTS // max(1, x[:1].size))
+    first, count, invalid_rows = None, 0, 0
+    for start in range(0, len(x), size):
+        part = np.asarray(x[start : start + size])
+        invalid = ~np.isfinite(part)
+        if invalid.any():
+            count += int(invalid.sum())
+            invalid_rows += int(invalid.reshape(len(part), -1).any(1).sum())
+            if first is None:
+                row, *rest = (int(i) for i in np.argwhere(invalid)[0])
+                first = start + row, rest, "NaN" if np.isnan(part[(row, *rest)]) else "infinity"
+    if first is None:
         return
-    row, *rest = (int(i) for i in np.argwhere(invalid)[0])
-    kind = "NaN" if np.isnan(x[(row, *rest)]) else "infinity"
+    row, rest, kind = first
     place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
     if names is not None and len(rest) == 1:
         place = f"column {names[rest[0]]!r}"
-    count = int(invalid.sum())
-    rows = plural(int(invalid.reshape(len(x), -1).any(1).sum()), "row")
-    where = f"{'is' if count == 1 else 'are'} NaN or infinite in {rows}"
+    where = f"{'is' if count == 1 else 'are'} NaN or infinite in {plural(invalid_rows, 'row')}"
     raise InputError(
         f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where} "
         "(rows count from 0). Drop those rows or fill the gaps."

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from unweave.data.rows import MappedRows
 from unweave.utils.errors import InputError, plural, unknown
 
 ARRAY_FORMATS = {".npy", ".npz"}
+FLOAT_BYTES = 8  # of a number that is not kept in its own type
 
 
-def load_array(path: Path) -> Any:
-    """Return the contents of an .npy or .npz file; never unpickles."""
+def load_array(path: Path, *, mapped: bool = False) -> Any:
+    """Return the contents of an .npy or .npz file, of an .npy as a memory map if asked for; never unpickles."""
     try:
-        return np.load(path, allow_pickle=False)
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except Exception as error:  # numpy raises many types for a damaged file
         text = "it holds Python objects" if "allow_pickle" in str(error) else str(error) or type(error).__name__
         raise InputError(
             f"{path} cannot be read: {text}. Save plain arrays of numbers (numpy.save, numpy.savez)"
         ) from error
+
+
+def read_npy(path: Path, max_bytes: float = math.inf) -> np.ndarray | MappedRows:
+    """Return the observations of an .npy file; as rows of a memory map if they take more than `max_bytes`."""
+    if path.stat().st_size * FLOAT_BYTES > max_bytes:  # as large as they may become
+        mapped = load_array(path, mapped=True)
+        if mapped.size * (mapped.itemsize if _keeps_type(mapped) else FLOAT_BYTES) > max_bytes:
+            check_array(path, "", mapped)
+            return MappedRows(mapped)
+    return check_array(path, "", load_array(path))
 
 
 def read_npz(path: Path, factors: tuple[str, ...], columns: tuple[str, ...]) -> tuple[np.ndarray, pd.DataFrame]:
@@ -74,4 +87,11 @@ def check_array(path: Path, name: str, x: np.ndarray) -> np.ndarray:
         raise InputError(f"{where} has shape {x.shape}: one observation; at least two are needed")
     if x.ndim < 2 or 0 in x.shape:
         raise InputError(f"{where} has shape {x.shape}; expected (rows, columns) or (images, ..., height, width)")
-    return x if x.dtype == np.uint8 and x.ndim > 2 else x.astype(np.float64 if x.dtype.kind != "f" else x.dtype)
+    if isinstance(x, np.memmap) or _keeps_type(x):
+        return x  # a map is converted when it is read
+    return x.astype(np.float64)
+
+
+def _keeps_type(x: np.ndarray) -> bool:
+    """Return whether numbers keep their type: floats, and the bytes of images."""
+    return x.dtype.kind == "f" or (x.dtype == np.uint8 and x.ndim > 2)

@@ -17,6 +17,7 @@ from unweave.data.readers.files import check_exists, read_data
 from unweave.data.readers.images import image_files
 from unweave.data.readers.join import join_rows, key_columns
 from unweave.data.readers.tables import TABLE_FORMATS, check_gaps, read_table, split_table
+from unweave.data.rows import RowReader
 from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import as_array, check_finite
 
@@ -61,8 +62,7 @@ def read_codes(path: Path, factor_names: Sequence[str] = ()) -> Codes:
         check_exists(path)
         codes = as_array(load_array(path), str(path))
     else:
-        x, _ = read_data(path)
-        codes = x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
+        codes = _in_memory(path)
     check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))
     codes = codes[:, None] if codes.ndim == 1 else codes
     return Codes(codes, pd.DataFrame(index=range(len(codes))), path.name)
@@ -88,11 +88,18 @@ def read_factors(path: Path) -> pd.DataFrame:
 
 def read_inputs(path: Path) -> Codes:
     """Return observations (n, ...) with the identifiers of their rows, for metrics that need no factors."""
-    x, _ = read_data(path)
+    x = _in_memory(path)
     keys = pd.DataFrame(index=range(len(x)))
     if path.is_dir():
         keys = pd.DataFrame({"file": [p.relative_to(path).as_posix() for p in image_files(path)]})
-    return Codes(x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x, keys, path.name)
+    return Codes(x, keys, path.name)
+
+
+def _in_memory(path: Path) -> np.ndarray:
+    """Return the observations of a file or folder as an array."""
+    x, _ = read_data(path)
+    assert not isinstance(x, RowReader)  # without a limit, everything is read
+    return x.to_numpy(np.float64) if isinstance(x, pd.DataFrame) else x
 
 
 def compare_factors(codes: Codes, path: Path, kinds: Mapping[str, KindSpec] | None = None) -> ComparedFactors:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, final
 
 import numpy as np
 import pandas as pd
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from unweave.data.rows import RowReader, run_in_threads
 from unweave.utils.errors import InputError
 
 IMAGE_FORMATS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
@@ -35,10 +39,17 @@ def _natural_key(name: str) -> list[str | int]:
     return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", name))]
 
 
-def read_images(folder: Path) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return images as bytes, (n, channels, h, w), gray if all are, and the names of their sub-folders as factors."""
+def read_images(
+    folder: Path, max_bytes: float = math.inf, crop: int | None = None
+) -> tuple[np.ndarray | ImageRows, pd.DataFrame]:
+    """Return images as bytes, (n, channels, h, w), gray if all are, and the names of their sub-folders as factors.
+
+    Images that take more than `max_bytes` together are decoded when they are needed. With `crop`, each is its central
+    square, resized to that many pixels.
+    """
     paths = image_files(folder)
-    return read_image_files(paths), folder_labels([path.parent.relative_to(folder).parts for path in paths])
+    labels = folder_labels([path.parent.relative_to(folder).parts for path in paths])
+    return read_image_files(paths, max_bytes, crop), labels
 
 
 def folder_labels(folders: list[tuple[str, ...]]) -> pd.DataFrame:
@@ -58,38 +69,130 @@ def folder_labels(folders: list[tuple[str, ...]]) -> pd.DataFrame:
     return pd.DataFrame(varying, index=range(len(folders)))
 
 
-def read_image_files(paths: list[Path]) -> np.ndarray:
-    """Return images of one size as bytes, (n, channels, h, w), gray if all are."""
-    first = decode_image(paths[0], str(paths[0]))
+def read_image_files(
+    paths: Sequence[Path], max_bytes: float = math.inf, crop: int | None = None
+) -> np.ndarray | ImageRows:
+    """Return images of one size, (n, channels, h, w), decoded if they take at most `max_bytes`."""
+    first = decode_image(paths[0], str(paths[0]), crop=crop)
+    if len(paths) * 3 * first[0].nbytes > max_bytes:  # as many channels as there may be
+        rows = ImageRows(paths, crop)
+        if rows.size_in_bytes() > max_bytes:
+            return rows
     images = [first]
     for path in paths[1:]:
-        image = decode_image(path, str(path))
+        image = decode_image(path, str(path), crop=crop)
         if image.shape[1:] != first.shape[1:]:
-            (h, w), (h0, w0) = image.shape[1:], first.shape[1:]
-            raise InputError(
-                f"images of different sizes: {paths[0]} is {w0} x {h0}, {path} is {w} x {h}; resize them to one size"
-            )
+            raise _sizes_error(paths[0], first.shape[1:], path, image.shape[1:])
         images.append(image)
     channels = max(len(image) for image in images)
-    return np.stack([image if len(image) == channels else np.repeat(image, channels, 0) for image in images])
+    return np.stack([_with_channels(image, channels) for image in images])
+
+
+def _sizes_error(first: Path, size: tuple[int, ...], path: Path, other: tuple[int, ...]) -> InputError:
+    """Return the error for images of two sizes, (height, width) each."""
+    (h0, w0), (h, w) = size, other
+    return InputError(
+        f"images of different sizes: {first} is {w0} x {h0}, {path} is {w} x {h}; resize them to one size, or let "
+        "unweave do it: --data.resize 64"
+    )
+
+
+def _with_channels(image: np.ndarray, channels: int) -> np.ndarray:
+    """Return a gray image among color images with their number of channels, (1 or channels, h, w)."""
+    return image if len(image) == channels else np.repeat(image, channels, 0)
+
+
+@final
+class ImageRows(RowReader):
+    """Images of one size that are decoded when they are needed, by several threads.
+
+    Sizes are read from the headers, and damage of a PNG from its checksums, before anything is decoded.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> paths = [Path(mkdtemp()) / f"{i}.png" for i in range(3)]
+        >>> for path in paths:
+        ...     Image.new("L", (8, 6)).save(path)
+        >>> ImageRows(paths).read(np.array([0, 2])).shape
+        (2, 1, 6, 8)
+    """
+
+    def __init__(self, paths: Sequence[Path], crop: int | None = None) -> None:
+        headers = run_in_threads(_read_header, paths)
+        size = headers[0][1:] if crop is None else (crop, crop)
+        for path, header in zip(paths, headers, strict=True):
+            if crop is None and header[1:] != size:
+                raise _sizes_error(paths[0], size, path, header[1:])
+        self.paths, self.dtype, self.crop = list(paths), np.dtype(np.uint8), crop
+        self.shape = (max(channels for channels, _, _ in headers), *size)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Decode images."""
+        unique, inverse = np.unique(rows, return_inverse=True)
+        x = np.empty((len(unique), *self.shape), self.dtype)
+
+        def decode(i: int) -> None:
+            path = self.paths[unique[i]]
+            image = _with_channels(decode_image(path, str(path), crop=self.crop), self.shape[0])
+            if image.shape != self.shape:
+                raise InputError(f"{path} has changed since the data were opened: it is now of shape {image.shape}")
+            x[i] = image
+
+        run_in_threads(decode, range(len(unique)))
+        return x[inverse]
+
+
+def _read_header(path: Path) -> tuple[int, int, int]:
+    """Return the channels, height and width of an image from its header; raise an error if it is damaged."""
+    with _opened(path, str(path)) as file:
+        channels = 1 if _is_gray(file.mode) else 3
+        width, height = file.size
+        if file.format == "PNG":
+            file.verify()
+    return channels, height, width
 
 
 def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:
     """Return an image as bytes, (1 or 3, h, w); with `crop`, its central square, resized to that many pixels."""
+    with _opened(source, name) as file:
+        image = _to_eight_bits(file, name)
+    if crop is not None and image.size != (crop, crop):
+        image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
+    return _to_pixels(image)
+
+
+def image_to_array(image: Image.Image, name: str) -> np.ndarray:
+    """Return an opened image as bytes, (1 or 3, h, w)."""
+    return _to_pixels(_to_eight_bits(image, name))
+
+
+def _to_pixels(image: Image.Image) -> np.ndarray:
+    """Return the bytes of a gray or color image, (1 or 3, h, w)."""
+    pixels = np.asarray(image)
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+@contextlib.contextmanager
+def _opened(source: Path | BinaryIO, name: str) -> Iterator[Image.Image]:
+    """Open a file with a single image; an error inside the block says that it is not readable."""
     try:
         with Image.open(source) as file:
             frames = getattr(file, "n_frames", 1)
             if frames > 1:
                 raise InputError(f"{name} holds {frames} images: save each as a file of its own")
-            image = _to_eight_bits(file, name)
+            yield file
     except InputError:
         raise
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise InputError(f"{name} is not a readable image ({error}): remove it or replace it") from error
-    if crop is not None and image.size != (crop, crop):
-        image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
-    pixels = np.asarray(image)
-    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _is_gray(mode: str) -> bool:
+    """Return whether an image of this mode has one channel, transparency not counted."""
+    return mode in ("1", "L", "LA", "F") or mode.startswith("I")
 
 
 def _to_eight_bits(image: Image.Image, name: str) -> Image.Image:
@@ -100,4 +203,4 @@ def _to_eight_bits(image: Image.Image, name: str) -> Image.Image:
         if values.min() < 0 or values.max() > limit:
             raise InputError(f"{name} holds values from {values.min():g} to {values.max():g}; expected 0 to {limit:g}")
         return Image.fromarray((values * (255 / limit)).round().astype(np.uint8))
-    return image.convert("L" if image.mode in ("1", "L", "LA") else "RGB")
+    return image.convert("L" if _is_gray(image.mode) else "RGB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from unweave.data.readers.files import check_exists, read_data
 from unweave.data.readers.images import IMAGE_FORMATS, image_files, read_image_files
 from unweave.data.readers.join import join_rows, key_columns
 from unweave.data.readers.tables import TABLE_FORMATS, read_table, split_table
+from unweave.data.rows import RowReader, SelectedRows
 from unweave.utils.errors import InputError, plural, unknown
 
 Missing = Literal["error", "drop", "median"]
@@ -25,7 +27,7 @@ MIN_IMAGE_SHARE = 0.9  # of the values of a column that must name image files be
 class Rows:
     """Observations with their labels, row by row."""
 
-    x: np.ndarray | pd.DataFrame  # (n, d) or (n, ..., h, w)
+    x: np.ndarray | pd.DataFrame | RowReader  # (n, d) or (n, ..., h, w)
     labels: pd.DataFrame  # (n, k)
     names: list[str] | None = None  # identifiers of the rows
     key: str = "row"  # what the identifiers are called
@@ -34,12 +36,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which columns to learn from, which are factors, which are ignored, and what becomes of gaps."""
+    """Which columns are learned from, are factors or are ignored, what becomes of gaps, and how images are read."""
 
     factors: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     missing: Missing = "error"
+    max_bytes: float = math.inf  # of observations in memory; more are read on demand
+    crop: int | None = None  # pixels of the central square of each image
 
 
 def read_rows(path: Path, selection: Selection, table: Path | None = None) -> Rows:
@@ -47,13 +51,16 @@ def read_rows(path: Path, selection: Selection, table: Path | None = None) -> Ro
     if path.is_dir():
         return _read_folder(path, selection, table)
     if table is not None:
-        return _with_table(Rows(*read_data(path, columns=selection.columns)), path, table, selection)
+        x, labels = read_data(path, columns=selection.columns, max_bytes=selection.max_bytes)
+        labels = labels if len(labels.columns) else pd.DataFrame(index=range(len(x)))
+        return _with_table(Rows(x, labels), path, table, selection)
     if path.suffix.lower() in TABLE_FORMATS:
         check_exists(path)
         return _read_table_rows(path, selection)
     if selection.ignore:
         raise InputError(f"{path} is no table: --data.ignore names columns of a table")
-    return Rows(*read_data(path, factors=selection.factors, columns=selection.columns))
+    x, labels = read_data(path, factors=selection.factors, columns=selection.columns, max_bytes=selection.max_bytes)
+    return Rows(x, labels)
 
 
 # Images -----------------------------------------------------------------------------------------------------------
@@ -67,7 +74,7 @@ def _read_folder(path: Path, selection: Selection, table: Path | None) -> Rows:
         )
     if selection.columns:
         raise InputError(f"{path} is a folder of images: all pixels are learned from, so leave out --data.columns")
-    x, labels = read_data(path)
+    x, labels = read_data(path, max_bytes=selection.max_bytes, crop=selection.crop)
     names = [p.relative_to(path).as_posix() for p in image_files(path)]
     rows = Rows(x, labels, names, "file")
     if len(labels.columns):
@@ -89,9 +96,16 @@ def _with_table(rows: Rows, path: Path, table_path: Path, selection: Selection) 
             raise unknown(f"column of {table_path.name}", name, [*map(str, table.columns), *map(str, labels.columns)])
     both = pd.concat([labels.drop(columns=[n for n in labels if n in table.columns]), table], axis=1)
     chosen = both[list(selection.factors)] if selection.factors else _leave_out(both, rows.notes)
-    x = rows.x.iloc[join.left] if isinstance(rows.x, pd.DataFrame) else rows.x[join.left]
+    x = _take(rows.x, join.left)
     names = None if rows.names is None else [rows.names[i] for i in join.left]
     return Rows(x, chosen, names, rows.key, rows.notes)
+
+
+def _take(x: np.ndarray | pd.DataFrame | RowReader, rows: np.ndarray) -> np.ndarray | pd.DataFrame | RowReader:
+    """Return some rows of observations."""
+    if isinstance(x, RowReader):
+        return SelectedRows(x, rows)
+    return x.iloc[rows].reset_index(drop=True) if isinstance(x, pd.DataFrame) else x[rows]
 
 
 def _image_column(path: Path, table: pd.DataFrame) -> tuple[str, list[Path]] | None:
@@ -148,7 +162,8 @@ def _read_listed_images(path: Path, table: pd.DataFrame, column: str, files: lis
         if name not in labels.columns:
             raise unknown(f"column of {path.name}", name, map(str, labels.columns))
     labels = labels[list(selection.factors)] if selection.factors else _leave_out(labels, notes)
-    return Rows(read_image_files(files), labels, table[column].astype(str).tolist(), column, notes)
+    images = read_image_files(files, selection.max_bytes, selection.crop)
+    return Rows(images, labels, table[column].astype(str).tolist(), column, notes)
 
 
 def _drop_ignored(path: Path, table: pd.DataFrame, ignore: tuple[str, ...]) -> pd.DataFrame:
