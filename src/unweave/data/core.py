@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self, final
@@ -12,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, final
 import torch
 from torch import Generator, Tensor
 
-from unweave.utils.errors import InputError, refuse_former_names
+from unweave.utils.errors import InputError, list_names, plural, refuse_former_names
 
 FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
@@ -23,8 +24,8 @@ class Factor:
     """One axis of variation.
 
     Example:
-        >>> Factor("color", 3, "nominal", values=("red", "green", "blue")).size
-        3
+        >>> Factor("color", 3, "nominal", values=("red", "green", "blue")).summary()
+        'color (nominal: red, green, blue)'
     """
 
     name: str
@@ -52,6 +53,16 @@ class Factor:
             raise InputError(f"factor {self.name!r} is {self.kind} and needs a size: how many values has it?")
         if self.size is not None and (self.kind == "real" or self.size < 1):
             raise InputError(f"factor {self.name!r} has kind {self.kind!r} and size {self.size}: use a discrete kind")
+
+    def summary(self) -> str:
+        """Return name, kind and values in words, e.g. "color (nominal: red, green, blue)"."""
+        text: str = self.kind
+        if any(isinstance(value, str) for value in self.values):
+            text += f": {list_names(self.values)}"
+        elif self.size is not None:
+            text += f", {plural(self.size, 'value')}"
+        text += f", period {self.period:g}" if self.period is not None and self.period != self.size else ""
+        return f"{self.name} ({text}{', noise' if self.noise else ''})"
 
     def numeric_values(self, c: Tensor) -> Tensor:
         """Return the numbers that the values represent, (n,) -> (n,); values with names stay 0, 1, ..."""
@@ -90,6 +101,17 @@ class FactorData(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         refuse_former_names(cls, FORMER_NAMES)
+
+    def __repr__(self) -> str:
+        origin = vars(self).get("data")
+        name = type(self).__name__ + (f" of {type(origin).__name__}" if isinstance(origin, FactorData) else "")
+        columns = f" ({list_names(self.feature_names)})" if self.feature_names else ""
+        factors = f"factors: {list_names([f.summary() for f in self.factors])}" if self.factors else "no factors"
+        return f"<{name}: {self.count_text()} of shape {self.shape}{columns}; {factors}>"
+
+    def count_text(self) -> str:
+        """Return the number of observations in words, for the representation of the data."""
+        return plural(len(self), "observation") if isinstance(self, Sized) else "observations drawn on demand"
 
     @abstractmethod
     def sample(self, n: int, rng: Generator) -> Tensor:

@@ -137,7 +137,7 @@ def _score_in_parallel(
         return [_score_codes(run.method, z, task) for run, z in zip(runs, every, strict=True)]
     for run, (_, messages) in zip(runs, results, strict=True):
         for message in messages:
-            warnings.warn(f"{run.key}: {message}", stacklevel=2)
+            warnings.warn(f"{run.label()}: {message}", stacklevel=2)
     return [scores for scores, _ in results]
 
 

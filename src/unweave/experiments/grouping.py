@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unweave import catalog
@@ -12,6 +12,7 @@ from unweave.metrics.contract import Metric
 from unweave.utils.errors import kebab
 
 IGNORED_KEYS = ("name", "source", "seed")
+SOURCE_LENGTH = 8  # characters of the hash of a user's file, where runs differ in it
 
 
 class Setting(NamedTuple):
@@ -24,7 +25,7 @@ class Setting(NamedTuple):
     @property
     def label(self) -> str:
         """The method with the parameters that distinguish this setting, e.g. "beta-vae (beta=4)"."""
-        values = ", ".join(f"{k}={shorten_number(v)}" for k, v in self.values.items())
+        values = join_settings(self.values)
         return f"{self.method} ({values})" if values else self.method
 
     def scores(self, column: str) -> list[float]:
@@ -35,6 +36,42 @@ class Setting(NamedTuple):
 def shorten_number(value: Any) -> Any:
     """Return 4 for 4.0; other values are returned unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
+
+
+def join_settings(values: Mapping[str, Any]) -> str:
+    """Return settings as text, e.g. "beta=4, seed=1"."""
+    return ", ".join(f"{k}={shorten_number(v)}" for k, v in values.items())
+
+
+def run_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a name for each run: its method, and the data, settings and seed in which these runs differ.
+
+    Example:
+        >>> def recipe(**method):
+        ...     return {"data": {"name": "dsprites"}, "method": {"name": "beta-vae", "steps": 100} | method}
+        >>> run_labels([recipe(beta=4.0, seed=0), recipe(beta=4.0, seed=1), recipe(beta=16.0, seed=0)])
+        ['beta-vae (beta=4, seed=0)', 'beta-vae (beta=4, seed=1)', 'beta-vae (beta=16, seed=0)']
+    """
+    datasets = {recipe["data"]["name"] for recipe in recipes}
+    varied = {part: _varied_by_name([recipe[part] for recipe in recipes]) for part in ("data", "method")}
+    labels = []
+    for recipe in recipes:
+        data, method = recipe["data"], recipe["method"]
+        values = {k: method.get(k) for k in varied["method"][method["name"]]}
+        values |= {f"data.{k}": data.get(k) for k in varied["data"][data["name"]]}
+        values |= {k: str(v)[:SOURCE_LENGTH] for k, v in values.items() if k.endswith("source")}
+        values |= {"seed": values.pop("seed")} if "seed" in values else {}  # last
+        place = f" on {data['name']}" if len(datasets) > 1 else ""
+        labels.append(f"{method['name']}{place}" + (f" ({join_settings(values)})" if values else ""))
+    return labels
+
+
+def _varied_by_name(recipes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the parameters that vary between recipes of the same name, by this name."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for recipe in recipes:
+        by_name.setdefault(recipe["name"], []).append(recipe)
+    return {name: varied_parameters(members, ignored=("name",)) for name, members in by_name.items()}
 
 
 def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
@@ -51,9 +88,9 @@ def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
     return settings
 
 
-def varied_parameters(recipes: Sequence[dict[str, Any]]) -> list[str]:
+def varied_parameters(recipes: Sequence[dict[str, Any]], ignored: Sequence[str] = IGNORED_KEYS) -> list[str]:
     """Return the parameters that are not the same in all recipes."""
-    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in IGNORED_KEYS)
+    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in ignored)
     return [k for k in names if len({json.dumps(recipe.get(k)) for recipe in recipes}) > 1]
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
@@ -38,12 +38,15 @@ class Run:
     Example:
         >>> import unweave
         >>> run = unweave.Run(unweave.datasets.SquaresXY(points=100), unweave.methods.PCA(latent_dim=2))
-        >>> run.title()
-        'pca on squares-xy'
+        >>> run
+        <Run: pca on squares-xy (data.points=100)>
     """
 
     data: Dataset
     method: Method
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.label()}>"
 
     def recipe(self) -> dict[str, Any]:
         """Return the settings of both as JSON values; a class from a user's file adds the hash of its source."""
@@ -67,6 +70,18 @@ class Run:
         """Return method and data in words, for progress messages and tables."""
         return f"{self.method.name} on {self.data.title()}"
 
+    def label(self) -> str:
+        """Return the title with all settings that are not defaults."""
+        values = changed_settings(self.method) | {f"data.{k}": v for k, v in changed_settings(self.data).items()}
+        text = ", ".join(f"{k}={v}" for k, v in values.items())
+        return f"{self.title()} ({text})" if text else self.title()
+
+
+def changed_settings(thing: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, a method or a dataset, whose values are not their defaults."""
+    values = {field: getattr(thing, field.name) for field in fields(thing)}
+    return {f.name: v for f, v in values.items() if repr(v) != repr(f.default)}  # arrays have no single !=
+
 
 class FinishedRun(NamedTuple):
     """A finished run: everything that its folder holds except the weights."""
@@ -81,6 +96,13 @@ class FinishedRun(NamedTuple):
     truth: np.ndarray  # (n, k)
     pairs: np.ndarray  # (m, 2): distances of near pairs, in the data and in the rescaled codes
     diagnosis: tuple[str, ...]  # sentences about how far to trust the method
+
+    def __repr__(self) -> str:
+        method = self.recipe["method"]
+        scores = ", ".join(f"{name} {value:.3g}" for name, value in self.scores.items()) or "no scores"
+        title = f"{method['name']} on {self.env['data']['title']}, seed {method.get('seed')}"
+        codes = f"{plural(self.codes.shape[1], 'code')} of {plural(len(self.codes), 'observation')}"
+        return f"<FinishedRun: {title}; {codes}; {scores}; {self.env['seconds']:.1f} s; {self.folder}>"
 
 
 class EvaluationSet(NamedTuple):

@@ -19,7 +19,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.conversion import as_data
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.methods.encoding import encode_array
+from unweave.methods.encoding import describe_fitted, encode_array
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
@@ -266,6 +266,9 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def _n_features_out(self) -> int:
         """Number of codes, for `get_feature_names_out` and `set_output`."""
         return int(self.latent_dim_)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return super().__repr__(N_CHAR_MAX) + describe_fitted(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

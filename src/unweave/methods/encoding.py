@@ -1,15 +1,17 @@
-"""Encode arrays of observations with a fitted method."""
+"""Fitted methods: encode arrays of observations, and describe what was learned."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from unweave.data.core import as_float, split_rows
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, plural
 from unweave.utils.validation import check_finite
 
 if TYPE_CHECKING:
@@ -31,3 +33,19 @@ def encode_array(method: Method, x: np.ndarray) -> np.ndarray:
     codes = z.numpy(force=True).astype(np.float32 if x.dtype == np.uint8 else x.dtype, copy=False)
     check_finite(codes, what=f"the output of {name}.encode")
     return codes
+
+
+def describe_fitted(method: Method) -> str:
+    """Return what a fitted method has learned, as a comment behind its settings; '' before `fit`."""
+    try:
+        check_is_fitted(method)
+    except NotFittedError:
+        return ""
+    latent_dim: Any = vars(method).get("latent_dim_")  # a word while a method still chooses it
+    codes = plural(latent_dim, "code") if isinstance(latent_dim, int) else "codes"
+    text = f"  # fitted: shape {vars(method).get('shape_')} -> {codes}"
+    history = method.history
+    if not history.empty:
+        last = history.iloc[-1]
+        text += f", {plural(int(last['step']), 'step')}, loss {last['loss']:.4g}"
+    return text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+MAX_LISTED = 8  # names in a text
 
 
 class InputError(ValueError):
@@ -54,6 +56,16 @@ def kebab(name: str) -> str:
 def constant_data_error(source: str = "the data", columns: str = "") -> InputError:
     """Return the error for data in which nothing varies."""
     return InputError(f"every column of {source} is constant{columns}: there are no factors to recover")
+
+
+def list_names(names: Sequence[object]) -> str:
+    """Return the first names, separated by commas, and the number of the others.
+
+    >>> list_names([f"x{i}" for i in range(10)])
+    'x0, x1, x2, x3, x4, x5, x6, x7 and 2 more'
+    """
+    text = ", ".join(map(str, names[:MAX_LISTED]))
+    return text if len(names) <= MAX_LISTED else f"{text} and {len(names) - MAX_LISTED} more"
 
 
 def plural(n: int, noun: str) -> str:

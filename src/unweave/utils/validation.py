@@ -106,6 +106,7 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
         x = (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).numpy(force=True)
     if hasattr(x, "toarray"):
         raise InputError(f"{what} is a sparse matrix: make it dense first, with .toarray()")
+    check_no_text(x, what)
     try:
         array = np.asarray(x)
         array = array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -118,12 +119,47 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
+def check_no_text(x: Any, what: str) -> None:
+    """Raise an error for columns of a DataFrame that hold text or dates; text that reads as a number is accepted."""
+    if not isinstance(x, pd.DataFrame):
+        return
+    first_values = {x.columns[j]: _first_text(x.iloc[:, j]) for j in range(x.shape[1])}
+    names = [name for name, value in first_values.items() if value is not None]
+    if not names:
+        return
+    value = first_values[names[0]]
+    kind = "text" if isinstance(value, str) else "dates"
+    others = f" (other columns without numbers: {', '.join(map(repr, names[1:]))})" if names[1:] else ""
+    raise InputError(
+        f"{what} has {kind} in the column {names[0]!r}, first {str(value)!r}{others}: expected numbers. "
+        f"Leave it out with X.drop(columns={names!r}), or pass a label as y"
+    )
+
+
+def _first_text(column: pd.Series) -> Any:
+    """Return the first value that is a date, or text and no number; None if there is none."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column.iloc[0] if len(column) else None
+    if pd.api.types.is_numeric_dtype(column):
+        return None
+    return next((value for value in column if isinstance(value, str) and not _is_number(value)), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """Convert to an array of finite floats, or of bytes for images.
 
     Without the `shape` of the observations that the estimator learned from, it is fitted: names of features are stored.
     """
     is_fitting = shape is None
+    check_no_text(X, "Input X")
     if isinstance(X, Tensor):
         X = as_array(X, "Input X")
     x = validate_data(
