@@ -69,10 +69,8 @@ class LogDisplay:
         elapsed = time.monotonic() - self.printed_at
         if fraction < self.printed_fraction or fraction >= 1 or elapsed >= LOG_INTERVAL:
             return True
-        has_next_part = int(fraction * LOG_PARTS + 1e-9) > int(
-            self.printed_fraction * LOG_PARTS + 1e-9
-        )  # 0.3 is 0.299..
-        return has_next_part and elapsed >= MIN_LOG_INTERVAL
+        part, printed = (int(f * LOG_PARTS + 1e-9) for f in (fraction, self.printed_fraction))  # 3 * 0.1 > 0.3
+        return part > printed and elapsed >= MIN_LOG_INTERVAL
 
     def close(self) -> None:
         """Print the last state of a training that ended early."""
