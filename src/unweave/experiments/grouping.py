@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from unweave import catalog
 from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import Metric
-from unweave.utils.errors import kebab
+from unweave.utils.errors import join_settings, kebab
 
 IGNORED_KEYS = ("name", "source", "seed")
 SOURCE_LENGTH = 8  # characters of the hash of a user's file, where runs differ in it
@@ -31,16 +31,6 @@ class Setting(NamedTuple):
     def scores(self, column: str) -> list[float]:
         """Return a score of every run that has it."""
         return [run.scores[column] for run in self.runs if column in run.scores]
-
-
-def shorten_number(value: Any) -> Any:
-    """Return 4 for 4.0; other values are returned unchanged."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
-
-
-def join_settings(values: Mapping[str, Any]) -> str:
-    """Return settings as text, e.g. "beta=4, seed=1"."""
-    return ", ".join(f"{k}={shorten_number(v)}" for k, v in values.items())
 
 
 def run_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:

@@ -23,7 +23,7 @@ from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
-from unweave.utils.errors import InputError, plural
+from unweave.utils.errors import InputError, join_settings, plural
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
@@ -73,8 +73,7 @@ class Run:
     def label(self) -> str:
         """Return the title with all settings that are not defaults."""
         values = changed_settings(self.method) | {f"data.{k}": v for k, v in changed_settings(self.data).items()}
-        text = ", ".join(f"{k}={v}" for k, v in values.items())
-        return f"{self.title()} ({text})" if text else self.title()
+        return f"{self.title()} ({join_settings(values)})" if values else self.title()
 
 
 def changed_settings(thing: Any) -> dict[str, Any]:

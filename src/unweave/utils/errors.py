@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 MAX_LISTED = 8  # names in a text
 
@@ -66,6 +67,20 @@ def list_names(names: Sequence[object]) -> str:
     """
     text = ", ".join(map(str, names[:MAX_LISTED]))
     return text if len(names) <= MAX_LISTED else f"{text} and {len(names) - MAX_LISTED} more"
+
+
+def join_settings(values: Mapping[str, Any]) -> str:
+    """Return settings as text.
+
+    >>> join_settings({"beta": 4.0, "seed": 1})
+    'beta=4, seed=1'
+    """
+    return ", ".join(f"{k}={shorten_number(v)}" for k, v in values.items())
+
+
+def shorten_number(value: Any) -> Any:
+    """Return 4 for 4.0; other values are returned unchanged."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def plural(n: int, noun: str) -> str:
