@@ -86,7 +86,10 @@ def test_runs_that_another_process_executes_are_running_not_resumable(stopped_st
 
 
 def test_a_finished_run_is_not_resumable(stopped_study, capsys):
+    (checkpoint,) = Path("runs/mine").glob(".*.checkpoint")
+    content = checkpoint.read_bytes()
     unweave.execute(stopped_study[:2], "runs/mine", metrics=())
+    checkpoint.write_bytes(content)  # as if the process had been killed before it removed the file
     with pytest.raises(SystemExit):
         cli.main(["study", "status", "mine.py"])
     assert "step 500" not in capsys.readouterr().out

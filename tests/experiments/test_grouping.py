@@ -19,6 +19,10 @@ def test_settings_of_one_method_are_not_compared_with_those_of_another():
     assert labels(runs) == ["beta-vae (beta=1)", "beta-vae (beta=4.5)", "pca (seed=2)", "pca (seed=3)"]
 
 
+def test_the_seed_comes_last():
+    assert labels(sweep("squares-xy", BetaVAE(), steps=[3, 4], seed=[0, 1]))[1] == "beta-vae (steps=4, seed=0)"
+
+
 def test_runs_on_several_datasets_name_them_and_their_settings():
     runs = [run for data in (SquaresXY(points=50), SquaresXY(points=60), SwissRoll()) for run in sweep(data, PCA())]
     expected = ["pca on squares-xy (data.points=50)", "pca on squares-xy (data.points=60)", "pca on swiss-roll"]
