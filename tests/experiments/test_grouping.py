@@ -2,7 +2,7 @@
 
 from unweave import sweep
 from unweave.datasets import SquaresXY, SwissRoll
-from unweave.experiments.grouping import run_labels
+from unweave.experiments.grouping import data_labels, run_labels
 from unweave.methods import PCA, BetaVAE
 
 
@@ -37,3 +37,8 @@ def test_versions_of_a_users_file_differ_in_its_hash():
 def test_a_run_names_the_settings_that_are_no_defaults():
     (run,) = sweep(SquaresXY(points=50), BetaVAE(), beta=8.0, seed=2)
     assert repr(run) == "<Run: beta-vae on squares-xy (seed=2, beta=8, data.points=50)>"
+
+
+def test_datasets_of_one_title_are_named_by_their_settings():
+    recipes = [data.recipe() for data in (SquaresXY(points=50), SquaresXY(points=60), SwissRoll())]
+    assert data_labels(recipes) == ["squares-xy (points=50)", "squares-xy (points=60)", "swiss-roll"]

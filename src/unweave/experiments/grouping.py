@@ -12,7 +12,7 @@ from unweave.metrics.contract import Metric
 from unweave.utils.errors import join_settings, kebab
 
 IGNORED_KEYS = ("name", "source", "seed")
-SOURCE_LENGTH = 8  # characters of the hash of a user's file, where runs differ in it
+CHECKSUMS, CHECKSUM_LENGTH = ("source", "sha256"), 8  # of users' files, and shown characters where runs differ in them
 
 
 class Setting(NamedTuple):
@@ -25,8 +25,7 @@ class Setting(NamedTuple):
     @property
     def label(self) -> str:
         """The method with the parameters that distinguish this setting, e.g. "beta-vae (beta=4)"."""
-        values = join_settings(self.values)
-        return f"{self.method} ({values})" if values else self.method
+        return _label(self.method, self.values)
 
     def scores(self, column: str) -> list[float]:
         """Return a score of every run that has it."""
@@ -43,25 +42,35 @@ def run_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:
         ['beta-vae (beta=4, seed=0)', 'beta-vae (beta=4, seed=1)', 'beta-vae (beta=16, seed=0)']
     """
     datasets = {recipe["data"]["name"] for recipe in recipes}
-    varied = {part: _varied_by_name([recipe[part] for recipe in recipes]) for part in ("data", "method")}
+    data_values, method_values = (_differences([r[part] for r in recipes]) for part in ("data", "method"))
     labels = []
-    for recipe in recipes:
-        data, method = recipe["data"], recipe["method"]
-        values = {k: method.get(k) for k in varied["method"][method["name"]]}
-        values |= {f"data.{k}": data.get(k) for k in varied["data"][data["name"]]}
-        values |= {k: str(v)[:SOURCE_LENGTH] for k, v in values.items() if k.endswith("source")}
+    for recipe, data, method in zip(recipes, data_values, method_values, strict=True):
+        values = method | {f"data.{k}": v for k, v in data.items()}
         values |= {"seed": values.pop("seed")} if "seed" in values else {}  # last
-        place = f" on {data['name']}" if len(datasets) > 1 else ""
-        labels.append(f"{method['name']}{place}" + (f" ({join_settings(values)})" if values else ""))
+        place = f" on {recipe['data']['name']}" if len(datasets) > 1 else ""
+        labels.append(_label(f"{recipe['method']['name']}{place}", values))
     return labels
 
 
-def _varied_by_name(recipes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the parameters that vary between recipes of the same name, by this name."""
+def data_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a name for each dataset: its title, with the settings in which datasets of this title differ."""
+    return [_label(r["name"], values) for r, values in zip(recipes, _differences(recipes), strict=True)]
+
+
+def _label(name: str, values: dict[str, Any]) -> str:
+    return f"{name} ({join_settings(values)})" if values else name
+
+
+def _differences(recipes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each recipe the parameters in which recipes of its name differ; checksums are shortened."""
     by_name: dict[str, list[dict[str, Any]]] = {}
     for recipe in recipes:
         by_name.setdefault(recipe["name"], []).append(recipe)
-    return {name: varied_parameters(members, ignored=("name",)) for name, members in by_name.items()}
+    varied = {name: varied_parameters(members, ignored=("name",)) for name, members in by_name.items()}
+    return [
+        {k: r.get(k) if k not in CHECKSUMS else str(r.get(k))[:CHECKSUM_LENGTH] for k in varied[r["name"]]}
+        for r in recipes
+    ]
 
 
 def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:

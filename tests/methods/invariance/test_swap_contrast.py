@@ -225,7 +225,7 @@ def test_a_training_that_was_too_short_is_diagnosed_and_a_good_one_is_not(labele
     x, table = labeled_table
     settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
     idle = SwapContrast(**settings, steps=3, beta=1.5, refit_classifier=False).fit(x, table).diagnosis_
-    reason = "after 3 steps, the class is not learned, and the decoder explains 0% of the variance"
+    reason = "after 3 steps, the class is not learned; the decoder explains 0% of the variance"
     assert idle[-1] == f"Train longer: {reason}."
     alive = SwapContrast(**settings, steps=300, beta=20.0).fit(x, table)
     assert alive.train_accuracy_ > 0.8
@@ -239,7 +239,7 @@ def test_a_training_that_was_too_short_is_diagnosed_and_a_good_one_is_not(labele
         (0.9, 0.5, []),
         (0.9, 0.02, ["Use a smaller WEIGHT: with WEIGHT=300 the class is learned, but the decoder explains 2%"]),
         (0.5, 0.5, ["Use a larger WEIGHT: WEIGHT=300 weighs little against a reconstruction of 64 numbers"]),
-        (0.5, 0.02, ["Train longer: after 5,000 steps, the class is not learned, and the decoder explains 2%"]),
+        (0.5, 0.02, ["Train longer: after 5,000 steps, the class is not learned; the decoder explains 2%"]),
     ],
 )
 def test_one_piece_of_advice_fits_what_was_learned(scheme, accuracy, explained, advice):

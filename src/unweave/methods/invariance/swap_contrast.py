@@ -214,9 +214,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
         is_accurate, is_alive = self.train_accuracy_ >= MIN_ACCURACY, explained >= MIN_EXPLAINED_VARIANCE
         smaller = f"Use a smaller {weight}: with {setting} the class is learned, but the decoder explains {share}."
         larger = f"Use a larger {weight}: {setting} weighs little against a reconstruction of {elements:,} numbers."
-        longer = (
-            f"Train longer: after {self.steps:,} steps, the class is not learned, and the decoder explains {share}."
-        )
+        longer = f"Train longer: after {self.steps:,} steps, the class is not learned; the decoder explains {share}."
         return [] if is_accurate and is_alive else [smaller if is_accurate else larger if is_alive else longer]
 
     def refit_points(self, data: FactorData) -> tuple[Tensor, Tensor]:
