@@ -1,6 +1,8 @@
 """Progress of commands and trainings on stderr."""
 
 import io
+import os
+import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -19,16 +21,53 @@ def at_step(step):
     return Progress(step, 100, {"loss": [2.0, 4.0]}, 10.0, "loop")
 
 
-def test_a_log_gets_all_messages_but_few_lines_about_one_training(monkeypatch):
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets."""
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now.seconds)
+    return now
+
+
+def logged(clock, steps_and_seconds):
+    """Return the lines that a log gets of a training with 100 steps."""
     page = io.StringIO()
     display = LogDisplay(Console(file=page, width=200))
     display.show("loading data")
-    for step in range(1, 100):
+    for step, seconds in steps_and_seconds:
+        clock.seconds = seconds
         display.show(f"step {step}", step / 100)
-    display.last -= progress.LOG_INTERVAL
-    display.show("later", 0.995)
-    display.show("last step", 1.0)
-    assert page.getvalue().splitlines() == ["loading data", "later", "last step"]
+    display.close()
+    return page.getvalue().splitlines()
+
+
+def test_a_log_of_a_fast_training_has_its_first_and_its_last_step(clock):
+    lines = logged(clock, [(step, step / 1_000) for step in range(1, 101)])
+    assert lines == ["loading data", "step 1", "step 100"]
+
+
+def test_a_log_has_a_line_for_every_tenth_of_a_training(clock):
+    lines = logged(clock, [(step, step / 2) for step in range(1, 101)])
+    assert lines[1:] == [f"step {step}" for step in (1, *range(10, 101, 10))]
+
+
+def test_a_log_of_a_slow_training_has_a_line_every_ten_seconds(clock):
+    lines = logged(clock, [(step, 4 * step) for step in range(1, 15)])
+    assert lines[1:] == ["step 1", "step 4", "step 7", "step 10", "step 13", "step 14"]
+
+
+def test_a_log_begins_again_with_the_next_training(clock):
+    lines = logged(clock, [(50, 0.0), (100, 0.0), (50, 0.0), (60, 0.0), (100, 0.0)])
+    assert lines[1:] == ["step 50", "step 100", "step 50", "step 100"]
+
+
+def test_a_piped_program_shows_plain_lines_as_they_come():
+    """FORCE_COLOR makes rich take any file for a terminal, in which a bar overwrites its line."""
+    code = "import types, unweave\nshow = unweave.progress_bar('[my :x: model]')\n"
+    code += "for step in (1, 3): show(types.SimpleNamespace(step=step, steps=3, text=lambda title: f'{title}: {step}'))"
+    env = os.environ | {"FORCE_COLOR": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    assert done.stderr == "[my :x: model]: 1\n[my :x: model]: 3\n"
 
 
 def test_the_training_of_a_command_is_named_by_its_latest_message(monkeypatch):

@@ -99,7 +99,7 @@ def test_kinds_are_printed_and_stated_ones_are_used(run):
     scores = [json.loads(run("score", "z.npy", "--factors", name, "--json")[1]) for name in ("f.csv", "g.csv")]
     assert scores[0] == pytest.approx(scores[1])
     _, out, _ = run("score", "z.npy", "--factors", "f.csv")
-    assert "azimuth (continuous)" in out and "lab (nominal, 2 values)" in out
+    assert "azimuth (continuous)" in out and "lab (nominal: A, B)" in out
     assert "--circular azimuth=360" in out
     circular = ("--circular", "azimuth=360", "--circular-codes", "1=6.283185307", "--all", "--json")
     scores = json.loads(run("score", "z.npy", "--factors", "f.csv", *circular)[1])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.helpers import generator
-from unweave import Dataset, Factor, Grid, InputError, Mixing, Table, as_data
+from unweave import Dataset, Factor, Grid, InputError, Mixing, Table, as_data, as_pairs
 from unweave.datasets import GaussianMixture, SquaresXY
 
 FACTORS = (Factor("shape", 2, "nominal"), Factor("size", 3, "ordinal"))
@@ -99,3 +99,26 @@ def test_methods_under_their_former_names_are_refused():
         type("Old", (Table,), {"observed": lambda self, limit: None})
     with pytest.raises(InputError, match=r"Old\.needed is no longer called: rename it to `required_files`"):
         type("Old", (Dataset,), {"needed": lambda self: ()})
+
+
+def test_data_say_what_they_hold():
+    grid = Grid(torch.zeros(6, 1, 4, 4), FACTORS)
+    factors = "factors: shape (nominal, 2 values), size (ordinal, 3 values)"
+    assert repr(grid) == f"<Grid: 6 observations of shape (1, 4, 4); {factors}>"
+    assert repr(grid.freeze(4, generator())) == f"<Subset of Grid: 4 observations of shape (1, 4, 4); {factors}>"
+    pairs = as_pairs(np.zeros((4, 3)), np.ones((4, 3)))
+    assert repr(pairs) == "<Paired: 8 observations in 4 pairs of shape (3,); no factors>"
+    table = as_data(np.zeros((4, 2)), ["red", "blue", "red", "red"])
+    table.feature_names = ("weight", "age")
+    expected = "<Table: 4 observations of shape (2,) (weight, age); factors: y (nominal: blue, red)>"
+    assert repr(table) == expected
+
+
+@pytest.mark.parametrize(("points", "text"), [(7, "7 observations"), (None, "observations drawn on demand")])
+def test_a_mixing_says_whether_it_ends(points, text):
+    factors = [Factor("a", kind="circular"), Factor("n", noise=True), *(Factor(f"f{i}") for i in range(8))]
+    mixing = Mixing(factors, (2,), lambda n, rng: torch.rand(n, 10, generator=rng), lambda z: z[:, :2], points=points)
+    assert repr(mixing).startswith(
+        f"<Mixing: {text} of shape (2,); factors: a (circular, period 6.28319), n (continuous, noise)"
+    )
+    assert repr(mixing).endswith("f5 (real) and 2 more>")

@@ -4,8 +4,9 @@ import time
 
 import pandas as pd
 import pytest
+import torch
 
-from unweave import InputError, catalog, execute, sweep
+from unweave import Factor, InputError, catalog, execute, sweep
 from unweave.datasets import SquaresXY
 from unweave.experiments import evaluation, runner
 from unweave.experiments.run import find_runs
@@ -61,3 +62,16 @@ def test_a_single_processor_scores_by_itself(tmp_path, monkeypatch):
     assert not runner.execute_pack(runs, {run.key: tmp_path / run.key for run in runs}, how).errors
     time.sleep(1.5)  # who watches over helpers would have ended this process by now
     assert len(find_runs([tmp_path])) == 3
+
+
+def test_factors_that_a_metric_leaves_out_are_named():
+    factors = [Factor("x"), Factor("color", 3, "nominal"), Factor("sex", 2, "nominal"), Factor("dust", noise=True)]
+    inputs = evaluation.MetricInputs(None, torch.zeros(0, 4), factors)
+    metrics = catalog.find_metrics(["mcc", "mig", "unsupervised"])
+    left_out = {name: inputs.left_out(metric) for name, metric in metrics.items()}
+    assert left_out == {"mcc": ("color", "sex", "dust"), "mig": ("dust",), "unsupervised": ()}
+    assert evaluation.describe_left_out(factors, metrics) == [
+        "mcc, mig leave out dust: marked as noise.",
+        "mcc leaves out color, sex: classes without an order.",
+    ]
+    assert evaluation.describe_left_out(factors[:1], metrics) == []

@@ -131,3 +131,10 @@ def test_a_class_whose_code_cannot_be_read_has_no_key():
     code += "unweave.Run(unweave.datasets.SquaresXY(), M()).key\n"
     out = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False, timeout=60)
     assert "define it in a file" in out.stderr
+
+
+def test_a_finished_run_says_what_it_holds(tmp_path):
+    done = execute_run(Run(DATA, PCA(latent_dim=1, seed=3)), tmp_path / "run", SCORERS)
+    text = f"pca on squares-xy, seed 3; 1 code of 60 observations; mcc {done.scores['mcc']:.3g}, local-isometry"
+    assert repr(done).startswith(f"<FinishedRun: {text}")
+    assert repr(done).endswith(f" s; {tmp_path / 'run'}>")

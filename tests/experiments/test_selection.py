@@ -40,7 +40,12 @@ def test_select_ranks_runs_by_agreement(tmp_path, capsys):
     assert done.value.code == 0
     table = json.loads(capsys.readouterr().out)["runs"]
     assert [row["method"] for row in table] == ["linear-ica", "linear-ica"]
+    assert sorted(row["label"] for row in table) == ["linear-ica (seed=0)", "linear-ica (seed=1)"]
     assert table[0]["udr"] >= table[1]["udr"] > 0.8
+    with pytest.raises(SystemExit):
+        main(["select", str(tmp_path / "runs")])
+    rows = [line for line in capsys.readouterr().out.splitlines() if "linear-ica" in line]
+    assert [row.split("│")[1].strip() for row in rows] == [row["label"] for row in table]
     unweave.execute(unweave.sweep(SquaresXY(points=300), LinearICA()), tmp_path / "runs", metrics=())
     with pytest.raises(SystemExit):
         main(["select", str(tmp_path / "runs")])

@@ -3,10 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from unweave import InputError, Method, as_data
 from unweave.datasets import SquaresXY
-from unweave.methods import PCA, CNNClassifier, HessianICA, SwapContrast
+from unweave.methods import PCA, BetaVAE, CNNClassifier, HessianICA, SwapContrast
 
 
 def test_labels_reach_methods_that_need_them():
@@ -116,3 +119,20 @@ def test_datasets_and_data_can_be_transformed_and_codes_are_named():
     assert PCA().fit(data).get_feature_names_out().tolist() == ["pca0", "pca1"]
     frame = PCA().set_output(transform="pandas").fit_transform(np.random.default_rng(0).uniform(size=(9, 3)))
     assert list(frame.columns) == ["pca0", "pca1"]
+
+
+def test_a_fitted_method_says_what_it_holds():
+    method = BetaVAE(latent_dim=2, steps=20, layers=(4,))
+    settings = repr(method)
+    assert settings == "BetaVAE(latent_dim=2, layers=(4,), steps=20)"
+    method.fit(np.eye(8, 6))
+    loss = f"{method.history['loss'].iloc[-1]:.4g}"
+    assert repr(method) == f"{settings}  # fitted: shape (6,) -> 2 codes, 20 steps, loss {loss}"
+    assert repr(clone(method)) == repr(eval(repr(method))) == settings  # the rest is a comment
+    assert repr(PCA(latent_dim=1).fit(np.eye(8))) == "PCA(latent_dim=1)  # fitted: shape (8,) -> 1 code"
+
+
+def test_scikit_learn_shows_a_fitted_method_in_its_own_way():
+    method = PCA(latent_dim=1).fit(np.eye(8))
+    assert "('pca', PCA(latent_dim=1))])" in repr(make_pipeline(StandardScaler(), method))
+    assert "PCA" in method._repr_html_()

@@ -166,6 +166,7 @@ def test_a_study_shows_its_question_and_its_failures(page):
     text = page.read_text()
     assert "<h1>Is it beta?</h1>" in text and "It may &lt;b&gt;well" in text
     assert "7 of 8 runs done, 1 failed" in text and "Metrics: mcc, sap[r2]" in text
+    assert "<strong>pca on squares-xy (latent_dim=1000, data.points=200" in text
     assert 'id="failures"' in text and "latent_dim=1000 is more than the data allow" in text
     for caption in (
         "one dot per run",
@@ -189,6 +190,7 @@ def test_the_question_is_read_from_subfolders_and_other_runs_are_counted(page, t
     text = write_report([tmp_path / "all"], tmp_path / "p.html").read_text()
     assert "<h1>Is it beta?</h1>" in text and "Failed runs" in text
     assert "1 run in the folder that the study file no longer defines" in text
+    assert "<h2>squares-xy (points=200" in text  # two datasets of this name
 
 
 def test_a_study_whose_runs_all_failed_has_a_page(page, tmp_path):

@@ -17,7 +17,7 @@ def test_every_loss_compiles_to_one_graph(name, monkeypatch):
     monkeypatch.setattr(step, "BACKEND", "eager")
     torch._dynamo.reset()
     (method,) = train_all([small_method(name, steps=3)], compiling="always")
-    assert method.trained_ == "loop, compiled on cpu"
+    assert method.trained_ == "loop, compiled on cpu, 1 thread"
     (plain,) = train_all([small_method(name, steps=3)], compiling="never")
     np.testing.assert_allclose(method.transform(X), plain.transform(X), atol=1e-6)
 
@@ -28,7 +28,7 @@ def test_a_compiled_pack_gives_the_same_result():
         pack = train_all([BetaVAE(seed=i, beta=1.0 + i, **settings) for i in range(3)], compiling="always")
     except Exception as error:
         pytest.skip(f"no compiler here: {str(error).splitlines()[0]}")
-    assert pack[0].trained_ == "stack, compiled on cpu"
+    assert pack[0].trained_ == "stack, compiled on cpu, 1 thread"
     (solo,) = train_all([BetaVAE(seed=2, beta=3.0, **settings)], compiling="never")
     np.testing.assert_allclose(pack[2].transform(X), solo.transform(X), atol=1e-5)
 

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.helpers import generator
 from unweave import InputError, as_data
+from unweave.methods import PCA
 from unweave.utils.validation import as_array, as_classes, check_finite, describe_hint, matches_hint, normalize_numbers
 
 
@@ -118,3 +119,22 @@ def test_every_kind_of_array_is_accepted(x):
 def test_input_that_is_not_an_array_of_numbers_is_refused(x, text):
     with pytest.raises(InputError, match=text):
         as_array(x)
+
+
+@pytest.mark.parametrize("convert", [as_data, PCA().fit, lambda x: PCA().fit(np.eye(4)).transform(x)])
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"city": ["Ulm", "Bonn"], "b": [1, 2]}, "has text in the column 'city', first 'Ulm': expected numbers"),
+        ({"b": [1, 2], "c": pd.Categorical(["u", "v"])}, r"'c', first 'u'.*X.drop\(columns=\['c'\]\)"),
+        ({"a": [None, "x"], "d": pd.to_datetime(["2020-01-01"] * 2)}, "'a', first 'x' .other columns .*: 'd'"),
+        ({"d": pd.to_datetime(["2020-01-01"] * 2)}, "has dates in the column 'd', first '2020-01-01 00:00:00'"),
+    ],
+)
+def test_columns_of_text_in_a_table_are_named(convert, columns, text):
+    with pytest.raises(InputError, match=text):
+        convert(pd.DataFrame(columns))
+
+
+def test_text_that_reads_as_numbers_is_accepted():
+    assert as_array(pd.DataFrame({"a": ["1", "2.5"], "b": [True, False]})).tolist() == [[1.0, 1.0], [2.5, 0.0]]

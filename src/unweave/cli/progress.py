@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from unweave.cli.terminal import STDERR
 if TYPE_CHECKING:
     from unweave.training.loop import Callback, Progress
 
-LOG_INTERVAL = 10  # seconds between lines about one training, where stderr is a file or a pipe
+LOG_INTERVAL = 10  # most seconds between lines about one training, where stderr is a file or a pipe
+LOG_PARTS, MIN_LOG_INTERVAL = 10, 1  # parts of a training with a line each, and the fewest seconds between two
 BAR_WIDTH = 20  # characters
 
 
@@ -42,21 +44,38 @@ class NoDisplay:
 
 
 class LogDisplay:
-    """Prints messages at once, and the state of a training every `LOG_INTERVAL` seconds."""
+    """Prints messages at once, and the state of a training as plain lines, without control characters.
+
+    A training has a line at its first report, at every tenth of its steps but at most one per second, at least every
+    `LOG_INTERVAL` seconds, and at its end.
+    """
 
     def __init__(self, console: Console) -> None:
-        self.console, self.last = console, time.monotonic()
+        self.console, self.printed_at, self.printed_fraction = console, -math.inf, math.inf
+        self.pending = ""  # the latest text, if it was not printed
 
     def show(self, text: str, fraction: float | None = None) -> None:
         """Print the text, unless it is about training and another line was printed just before."""
-        now = time.monotonic()
-        if fraction is not None and fraction < 1 and now - self.last < LOG_INTERVAL:
-            return
-        self.last = now
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        if fraction is None or self.is_due(fraction):
+            self.printed_at, self.printed_fraction = time.monotonic(), math.inf if fraction is None else fraction
+            self.console.file.write(f"{text}\n")
+            self.console.file.flush()
+            self.pending = ""
+        else:
+            self.pending = text
+
+    def is_due(self, fraction: float) -> bool:
+        """Return whether the state of a training is to be printed."""
+        elapsed = time.monotonic() - self.printed_at
+        if fraction < self.printed_fraction or fraction >= 1 or elapsed >= LOG_INTERVAL:
+            return True
+        part, printed = (int(f * LOG_PARTS + 1e-9) for f in (fraction, self.printed_fraction))  # 3 * 0.1 > 0.3
+        return part > printed and elapsed >= MIN_LOG_INTERVAL
 
     def close(self) -> None:
-        """Do nothing."""
+        """Print the last state of a training that ended early."""
+        if self.pending:
+            self.show(self.pending)
 
 
 class TerminalDisplay:
@@ -154,7 +173,7 @@ def show_progress(*, quiet: bool = False) -> Iterator[ProgressLine]:
     """Show the progress of a command on stderr; nothing if quiet."""
     display: Display = NoDisplay()
     if not quiet:
-        display = TerminalDisplay(STDERR) if STDERR.is_terminal else LogDisplay(STDERR)
+        display = TerminalDisplay(STDERR) if is_live(STDERR) else LogDisplay(STDERR)
     try:
         yield ProgressLine(display)
     finally:
@@ -171,7 +190,8 @@ def in_notebook() -> bool:
 def progress_bar(title: str = "training") -> Callback:
     """Return a callback that shows the progress of a training on stderr.
 
-    It is a bar in a terminal or a notebook, and one line every ten seconds where stderr is a file or a pipe.
+    It is a bar in a terminal or a notebook. Where stderr is a file or a pipe, it is a plain line for every tenth of the
+    steps or every ten seconds, whichever comes first.
 
     Example:
         >>> import numpy as np, unweave
@@ -195,4 +215,9 @@ def open_display(console: Console) -> Display:
     """Return the display for a training in the user's own program."""
     if in_notebook():
         return NotebookDisplay()
-    return InlineDisplay(console) if console.is_terminal else LogDisplay(console)
+    return InlineDisplay(console) if is_live(console) else LogDisplay(console)
+
+
+def is_live(console: Console) -> bool:
+    """Return whether lines can be overwritten. FORCE_COLOR makes a terminal of a pipe for rich, but not for us."""
+    return console.is_terminal and console.file.isatty()

@@ -34,6 +34,7 @@ def select(args: list[str]) -> None:
     options = parse_options(Select, prog="unweave select", args=args)
     if not options.runs or not options.by:
         raise InputError("name run folders, or a folder that contains runs: unweave select runs/ --by udr")
+    from unweave.experiments.grouping import run_labels
     from unweave.experiments.run import find_runs, read_run
     from unweave.experiments.selection import agreement, trust_scores
 
@@ -47,15 +48,16 @@ def select(args: list[str]) -> None:
     first = columns[options.by[0]]
     order = sorted(range(len(runs)), key=lambda i: -first[i] if first[i] == first[i] else float("inf"))  # NaN last
     correlations = {name: agreement(runs, column) for name, column in columns.items()}
+    labels = run_labels([run.recipe for run in runs])
     table = [
-        {"run": str(runs[i].folder), "method": runs[i].recipe["method"]["name"]}
+        {"run": str(runs[i].folder), "label": labels[i], "method": runs[i].recipe["method"]["name"]}
         | {name: float(column[i]) for name, column in columns.items()}
         for i in order
     ]
     if options.json:
         return print_json({"runs": table, "agreement": correlations})
-    rows = [[v if isinstance(v, str) else f"{v:.4g}" for v in row.values()] for row in table]
-    print_table(list(table[0]), rows, "best run first; larger is better")
+    rows = [[row["label"], *(f"{row[name]:.4g}" for name in columns), row["run"]] for row in table]
+    print_table(["run", *columns, "folder"], rows, "best run first; larger is better")
     for name, values in correlations.items():
         text = ", ".join(f"{score} {value:.2f}" for score, value in values.items())
         print_text(f"Rank correlation of {name} with supervised scores: {text or 'no such scores, or too few runs'}.")

@@ -16,9 +16,11 @@ from unweave.cli.terminal import parse_options, print_json, print_table, print_t
 from unweave.utils.errors import InputError
 
 if TYPE_CHECKING:
+    from unweave.experiments.study import State
     from unweave.experiments.study_file import Study
 
 RUNS_FAILED = 3  # exit code
+MAX_LISTED = 20  # unfinished runs that are listed one by one
 
 USAGE = """usage: unweave study ACTION FILE [options]
 
@@ -37,7 +39,7 @@ A study file is Python code that defines `runs`. The other names are optional:
 
 @dataclass(kw_only=True)
 class Status:
-    """Show how many runs of a study are done, running, failed or waiting, and the errors of failed runs."""
+    """Show how many runs of a study are done, running, failed or waiting, the steps of unfinished ones, and errors."""
 
     file: tyro.conf.Positional[Path]
     """The study file."""
@@ -117,14 +119,18 @@ def show_status(args: list[str]) -> None:
 def _print_status(options: Any) -> bool:
     """Print the status of a study; return whether runs have failed."""
     from unweave.experiments.failures import read_failures
+    from unweave.experiments.grouping import run_labels
     from unweave.experiments.study import run_states
 
     definition, out = _read(options)
     state = run_states(definition.runs, out)
     errors = read_failures(out, state)
+    unfinished = _unfinished_steps(definition, out, state)
     if options.json:
-        print_json({"out": str(out), "states": state, "failures": errors})
+        print_json({"out": str(out), "states": state, "checkpoints": unfinished, "failures": errors})
         return bool(errors)
+    recipes = {run.key: run.recipe() for run in definition.runs}
+    labels = dict(zip(recipes, run_labels(list(recipes.values())), strict=True))
     names = ("done", "running", "failed", "waiting")
     rows = []
     for title in dict.fromkeys(run.title() for run in definition.runs):
@@ -132,16 +138,39 @@ def _print_status(options: Any) -> bool:
         count: Counter[str] = Counter(state[key] for key in keys)
         rows.append([title, *(str(count[name]) for name in names)])
     print_table(["runs", *names], rows, definition.question.partition("\n")[0])
+    again = f"{options.file} --out {options.out}" if options.out else str(options.file)
+    _print_unfinished(unfinished, state, labels, again)
     for error in errors:
-        print_text(f"failed: {error['title']} ({error['key']}): {error['error']}")
+        print_text(f"failed: {labels[error['key']]}: {error['error']}")
     if errors:
-        folder = f" --out {options.out}" if options.out else ""
-        print_text(f"To repeat failed runs: unweave study retry {options.file}{folder}")
+        print_text(f"To repeat failed runs: unweave study retry {again}")
     if "done" in state.values():
         print_text(f"The runs are in {out}. To see them: unweave report {out}")
     elif not errors:
         print_text(f"No run is done yet. Runs will be in {out}.")
     return bool(errors)
+
+
+def _unfinished_steps(definition: Study, out: Path, state: dict[str, State]) -> dict[str, tuple[int, int]]:
+    """Return the step of the last checkpoint and the number of steps of every unfinished run that has one, by key."""
+    from unweave.experiments.study import checkpoint_steps
+
+    saved = checkpoint_steps(out)
+    runs = {run.key: run for run in definition.runs if state[run.key] in ("running", "waiting") and run.key in saved}
+    return {key: (saved[key], run.recipe()["method"]["steps"]) for key, run in runs.items()}
+
+
+def _print_unfinished(
+    unfinished: dict[str, tuple[int, int]], state: dict[str, State], labels: dict[str, str], again: str
+) -> None:
+    """Print one line for each unfinished run that has a checkpoint, and how to resume."""
+    for key, (step, steps) in list(unfinished.items())[:MAX_LISTED]:
+        word = "running" if state[key] == "running" else "resumable"
+        print_text(f"{word}: {labels[key]}: step {step:,} of {steps:,}")
+    if len(unfinished) > MAX_LISTED:
+        print_text(f"... and {len(unfinished) - MAX_LISTED} more; --json lists all of them")
+    if any(state[key] == "waiting" for key in unfinished):
+        print_text(f"To resume from the last checkpoints: unweave study run {again}")
 
 
 def export_rows(args: list[str]) -> None:

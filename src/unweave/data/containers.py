@@ -144,6 +144,10 @@ class Paired(Table):
             raise InputError(f"{plural(len(x), 'row')} for {plural(len(changed), 'pair')}: expected two for each")
         self.changed = changed  # (pairs,): number of factors in which a pair differs
 
+    def count_text(self) -> str:
+        """Return the number of observations and of pairs in words."""
+        return f"{super().count_text()} in {plural(len(self.changed), 'pair')}"
+
     def groups(self, points: Tensor) -> Tensor | None:
         """Return the pair of each row, so that a split keeps pairs together."""
         return points[:, 0] % len(self.changed)
@@ -177,6 +181,10 @@ class Mixing(FactorData):
             raise InputError(f"points={points}: a sample needs at least one point")
         self.factors, self.shape, self.prior, self.mix = tuple(factors), shape, prior, mix
         self.sources = None if points is None else prior(points, Generator().manual_seed(seed))  # (points, k)
+
+    def count_text(self) -> str:
+        """Return the number of sources in words, if they are a finite sample."""
+        return super().count_text() if self.sources is None else plural(len(self.sources), "observation")
 
     def sample(self, n: int, rng: Generator) -> Tensor:
         """Draw sources of the finite sample, or new ones from the prior."""

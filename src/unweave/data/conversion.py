@@ -17,7 +17,8 @@ from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, open_rows
 from unweave.data.rows import RowReader
 from unweave.data.scaling import Scale, ScaleMode, check_scalable, resolve_scale, warn_of_units
 from unweave.utils.errors import InputError
-from unweave.utils.validation import as_array, as_classes, check_finite, is_row_source
+from unweave.utils.row_sources import is_row_source
+from unweave.utils.validation import as_array, as_classes, check_finite
 
 EncodedFactors = Sequence[tuple[np.ndarray, Factor]]
 """Values (n,) and description of each factor."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 import torch
 from torch import Generator, Tensor
 
-from unweave.utils.errors import InputError, refuse_former_names
+from unweave.utils.errors import InputError, list_names, plural, refuse_former_names
 
 if TYPE_CHECKING:
     from unweave.data.rows import RowReader
@@ -27,8 +28,8 @@ class Factor:
     """One axis of variation.
 
     Example:
-        >>> Factor("color", 3, "nominal", values=("red", "green", "blue")).size
-        3
+        >>> Factor("color", 3, "nominal", values=("red", "green", "blue")).summary()
+        'color (nominal: red, green, blue)'
     """
 
     name: str
@@ -49,13 +50,21 @@ class Factor:
         if self.kind == "circular" and self.period is None:
             object.__setattr__(self, "period", float(self.size) if self.size else 2 * math.pi)
         if self.period is not None and (self.kind != "circular" or not 0 < self.period < math.inf):
-            raise InputError(
-                f"factor {self.name!r} is {self.kind} and has the period {self.period}: see kind='circular'"
-            )
+            raise InputError(f"factor {self.name!r} is {self.kind} with period {self.period}: use kind='circular'")
         if self.size is None and self.kind in ("nominal", "ordinal"):
             raise InputError(f"factor {self.name!r} is {self.kind} and needs a size: how many values has it?")
         if self.size is not None and (self.kind == "real" or self.size < 1):
             raise InputError(f"factor {self.name!r} has kind {self.kind!r} and size {self.size}: use a discrete kind")
+
+    def summary(self) -> str:
+        """Return name, kind and values in words, e.g. "color (nominal: red, green, blue)"."""
+        text: str = "continuous" if self.kind == "real" else self.kind
+        if any(isinstance(value, str) for value in self.values):
+            text += f": {list_names(self.values)}"
+        elif self.size is not None:
+            text += f", {plural(self.size, 'value')}"
+        text += f", period {self.period:g}" if self.period is not None and self.period != self.size else ""
+        return f"{self.name} ({text}{', noise' if self.noise else ''})"
 
     def numeric_values(self, c: Tensor) -> Tensor:
         """Return the numbers that the values represent, (n,) -> (n,); values with names stay 0, 1, ..."""
@@ -99,11 +108,22 @@ class FactorData(ABC):
     scaling: Scaling | None = None
     """Scaling that `render` applies, in the data that a method learns from; None for data in their own units."""
     reader: RowReader | None = None
-    """Reads the observations by row number, where a point is one, on demand; None for data in memory or generated."""
+    """Reads rows on demand, where a point is a row number; None for data in memory or generated."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         refuse_former_names(cls, FORMER_NAMES)
+
+    def __repr__(self) -> str:
+        origin = vars(self).get("data")
+        name = type(self).__name__ + (f" of {type(origin).__name__}" if isinstance(origin, FactorData) else "")
+        columns = f" ({list_names(self.feature_names)})" if self.feature_names else ""
+        factors = f"factors: {list_names([f.summary() for f in self.factors])}" if self.factors else "no factors"
+        return f"<{name}: {self.count_text()} of shape {self.shape}{columns}; {factors}>"
+
+    def count_text(self) -> str:
+        """Return the number of observations in words, for the representation of the data."""
+        return plural(len(self), "observation") if isinstance(self, Sized) else "observations drawn on demand"
 
     @abstractmethod
     def sample(self, n: int, rng: Generator) -> Tensor:
@@ -239,8 +259,8 @@ class Subset(IndexedData):
 
     def __init__(self, data: FactorData, points: Tensor) -> None:
         self.data, self.points, self.factors, self.shape = data, points, data.factors, data.shape
-        self.feature_names, self.scale, self.scaling = data.feature_names, data.scale, data.scaling
-        self.reader = data.reader
+        self.feature_names, self.reader = data.feature_names, data.reader
+        self.scale, self.scaling = data.scale, data.scaling
 
     def __len__(self) -> int:
         return len(self.points)
@@ -277,5 +297,4 @@ def as_float(x: Tensor) -> Tensor:
 
 def split_rows(x: Tensor, rows: int) -> list[Tensor]:
     """Split a tensor into parts of at most max(1, rows) rows."""
-    rows = max(1, rows)
-    return [x[start : start + rows] for start in range(0, len(x), rows)]
+    return [x[start : start + max(1, rows)] for start in range(0, len(x), max(1, rows))]

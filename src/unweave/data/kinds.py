@@ -189,18 +189,6 @@ def _period(name: str, column: np.ndarray, spec: KindSpec | None) -> float:
     raise InputError(f"{text}; give it, e.g. --circular {name}=360, in Python ('circular', 360)")
 
 
-def describe_factor(factor: Factor) -> str:
-    """Return name and kind in words.
-
-    >>> describe_factor(Factor("azimuth", kind="circular", period=360.0))
-    'azimuth (circular, period 360)'
-    """
-    kind = {"real": "continuous"}.get(factor.kind, factor.kind)
-    count = f", {plural(factor.size, 'value')}" if factor.size else ""
-    turn = f", period {factor.period:g}" if factor.period is not None else ""
-    return f"{factor.name} ({kind}{count}{turn})"
-
-
 def hint_at_angles(factors: Sequence[Factor], c: np.ndarray) -> list[str]:
     """Return a hint for each factor that looks like an angle in degrees but is compared as an ordinary number."""
     hints = []

@@ -17,7 +17,7 @@ from unweave.data.core import Factor, as_float
 from unweave.data.items import ItemRows
 from unweave.data.readers.images import read_image_files
 from unweave.data.rows import GIGABYTE, MappedRows, RowCache, RowReader, StoredRows
-from unweave.utils.validation import is_stored_array
+from unweave.utils.row_sources import is_stored_array
 
 DEFAULT_MEMORY = 1.0  # gigabytes
 

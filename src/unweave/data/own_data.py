@@ -15,7 +15,7 @@ from unweave.data.containers import Table
 from unweave.data.conversion import encode_factors, make_table, stack_factors
 from unweave.data.core import FactorData
 from unweave.data.dataset import Dataset
-from unweave.data.kinds import KindSpec, check_kinds, describe_factor, hint_at_angles, kinds_from_flags
+from unweave.data.kinds import KindSpec, check_kinds, hint_at_angles, kinds_from_flags
 from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, cached
 from unweave.data.own_checks import check_constants, check_rows, warn_of_counters
 from unweave.data.readers.files import check_exists
@@ -207,5 +207,5 @@ def describe_kinds(data: Table | LazyTable) -> list[str]:
     """Return notes on the kinds of the factors."""
     if not data.factors:
         return []
-    kinds = "factors: " + ", ".join(describe_factor(factor) for factor in data.factors)
+    kinds = "factors: " + ", ".join(factor.summary() for factor in data.factors)
     return [kinds, *hint_at_angles(data.factors, data.c.numpy())]

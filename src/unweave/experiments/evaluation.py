@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +22,12 @@ from unweave.methods.base import Method
 from unweave.metrics.contract import Metric, as_numbers, column_name, validate_pair
 from unweave.metrics.factors import PreparedFactors
 from unweave.metrics.local_isometry import PreparedInputs
+from unweave.utils.errors import list_names
 
 DEFAULT_METRICS = ("mcc", "local-isometry")
 EVALUATION_SIZE = 10_000  # observations to score on, where the data are a generator or a large grid
 EVALUATION_SEED = 1_000_003  # its own stream: no run is scored on the draws that it was trained on
+REASONS = {"nominal": "classes without an order"}  # by kind: why a metric leaves factors out
 PARALLEL_AFTER = 2.0  # seconds of scoring a pack after which other processes take part
 
 Scores = dict[str, float | None]
@@ -87,8 +89,39 @@ class MetricInputs:
             self._prepared[key] = PreparedFactors(c, discrete, periods, self.code_periods, nominal)
         return self._prepared[key]
 
+    def left_out(self, metric: Metric) -> tuple[str, ...]:
+        """Return the names of the factors that a metric does not score: noise, and kinds that it is not defined for."""
+        if metric.facts.truth != "factors":
+            return ()
+        used = self._columns(metric)
+        return tuple(factor.name for j, factor in enumerate(self.factors) if j not in used)
+
     def _columns(self, metric: Metric) -> tuple[int, ...]:
         return tuple(j for j, f in enumerate(self.factors) if f.kind in metric.facts.kinds and not f.noise)
+
+
+def describe_left_out(factors: Sequence[Factor], metrics: Mapping[str, Metric]) -> list[str]:
+    """Return one sentence for each set of factors that metrics leave out, with these metrics and the reason.
+
+    Example:
+        >>> from unweave import catalog
+        >>> factors = [Factor("x"), Factor("color", 3, "nominal"), Factor("dust", noise=True)]
+        >>> for text in describe_left_out(factors, catalog.find_metrics(["mcc", "mig"])):
+        ...     print(text)
+        mcc, mig leave out dust: marked as noise.
+        mcc leaves out color: classes without an order.
+    """
+    inputs = MetricInputs(None, torch.zeros(0, len(factors)), factors)
+    by_reason: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for factor in factors:
+        names = tuple(name for name, metric in metrics.items() if factor.name in inputs.left_out(metric))
+        reason = "marked as noise" if factor.noise else REASONS.get(factor.kind, f"of the kind {factor.kind}")
+        if names:
+            by_reason.setdefault((reason, names), []).append(factor.name)
+    return [
+        f"{', '.join(names)} {'leaves' if len(names) == 1 else 'leave'} out {list_names(left)}: {reason}."
+        for (reason, names), left in sorted(by_reason.items(), key=lambda item: -len(item[0][1]))
+    ]
 
 
 def compute_scores(inputs: MetricInputs, codes: np.ndarray, metrics: dict[str, Metric]) -> Scores:
@@ -168,7 +201,7 @@ def _score_in_parallel(
         return [_score_codes(run.method, z, own) for run, z, own in zip(runs, every, tasks, strict=True)]
     for run, (_, messages) in zip(runs, results, strict=True):
         for message in messages:
-            warnings.warn(f"{run.key}: {message}", stacklevel=2)
+            warnings.warn(f"{run.label()}: {message}", stacklevel=2)
     return [scores for scores, _ in results]
 
 

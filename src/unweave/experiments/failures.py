@@ -26,10 +26,10 @@ def failure_path(out: Path, key: str) -> Path:
 
 def record_failures(errors: Errors, runs: Iterable[Run], out: Path) -> None:
     """Warn of every error and write it to a file."""
-    titles = {run.key: run.title() for run in runs}
+    titles = {run.key: run.label() for run in runs}
     for key, error in errors.items():
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        warnings.warn(f"{titles[key]} ({key}) failed: {text}", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"{titles[key]} failed: {text}", RuntimeWarning, stacklevel=4)
         lines = "".join(traceback.format_exception(error))
         record: dict[str, Any] = {"key": key, "title": titles[key], "error": text, "traceback": lines}
         record |= {"missing": True} if isinstance(error, MissingData) else {}  # repeated by the next `execute`

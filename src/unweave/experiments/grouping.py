@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from unweave import catalog
 from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import Metric
-from unweave.utils.errors import kebab
+from unweave.utils.errors import join_settings, kebab
 
 IGNORED_KEYS = ("name", "source", "seed")
+CHECKSUMS, CHECKSUM_LENGTH = ("source", "sha256"), 8  # of users' files, and shown characters where runs differ in them
 
 
 class Setting(NamedTuple):
@@ -24,17 +25,52 @@ class Setting(NamedTuple):
     @property
     def label(self) -> str:
         """The method with the parameters that distinguish this setting, e.g. "beta-vae (beta=4)"."""
-        values = ", ".join(f"{k}={shorten_number(v)}" for k, v in self.values.items())
-        return f"{self.method} ({values})" if values else self.method
+        return _label(self.method, self.values)
 
     def scores(self, column: str) -> list[float]:
         """Return a score of every run that has it."""
         return [run.scores[column] for run in self.runs if column in run.scores]
 
 
-def shorten_number(value: Any) -> Any:
-    """Return 4 for 4.0; other values are returned unchanged."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
+def run_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a name for each run: its method, and the data, settings and seed in which these runs differ.
+
+    Example:
+        >>> def recipe(**method):
+        ...     return {"data": {"name": "dsprites"}, "method": {"name": "beta-vae", "steps": 100} | method}
+        >>> run_labels([recipe(beta=4.0, seed=0), recipe(beta=4.0, seed=1), recipe(beta=16.0, seed=0)])
+        ['beta-vae (beta=4, seed=0)', 'beta-vae (beta=4, seed=1)', 'beta-vae (beta=16, seed=0)']
+    """
+    datasets = {recipe["data"]["name"] for recipe in recipes}
+    data_values, method_values = (_differences([r[part] for r in recipes]) for part in ("data", "method"))
+    labels = []
+    for recipe, data, method in zip(recipes, data_values, method_values, strict=True):
+        values = method | {f"data.{k}": v for k, v in data.items()}
+        values |= {"seed": values.pop("seed")} if "seed" in values else {}  # last
+        place = f" on {recipe['data']['name']}" if len(datasets) > 1 else ""
+        labels.append(_label(f"{recipe['method']['name']}{place}", values))
+    return labels
+
+
+def data_labels(recipes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a name for each dataset: its title, with the settings in which datasets of this title differ."""
+    return [_label(r["name"], values) for r, values in zip(recipes, _differences(recipes), strict=True)]
+
+
+def _label(name: str, values: dict[str, Any]) -> str:
+    return f"{name} ({join_settings(values)})" if values else name
+
+
+def _differences(recipes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each recipe the parameters in which recipes of its name differ; checksums are shortened."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for recipe in recipes:
+        by_name.setdefault(recipe["name"], []).append(recipe)
+    varied = {name: varied_parameters(members, ignored=("name",)) for name, members in by_name.items()}
+    return [
+        {k: r.get(k) if k not in CHECKSUMS else str(r.get(k))[:CHECKSUM_LENGTH] for k in varied[r["name"]]}
+        for r in recipes
+    ]
 
 
 def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
@@ -51,9 +87,9 @@ def group_settings(runs: Sequence[FinishedRun]) -> list[Setting]:
     return settings
 
 
-def varied_parameters(recipes: Sequence[dict[str, Any]]) -> list[str]:
+def varied_parameters(recipes: Sequence[dict[str, Any]], ignored: Sequence[str] = IGNORED_KEYS) -> list[str]:
     """Return the parameters that are not the same in all recipes."""
-    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in IGNORED_KEYS)
+    names = dict.fromkeys(k for recipe in recipes for k in recipe if k not in ignored)
     return [k for k in names if len({json.dumps(recipe.get(k)) for recipe in recipes}) > 1]
 
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import platform
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, fields
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
-from unweave import __version__
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
 from unweave.experiments.ordered import MAX_STORED_CODES, MAX_STORED_PIXELS, order_observations, write_ordered
+from unweave.experiments.provenance import environment
 from unweave.methods.base import Method
 from unweave.methods.encoding import log_volume
 from unweave.methods.persistence import saved_settings
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, join_settings, plural
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
@@ -41,12 +35,15 @@ class Run:
     Example:
         >>> import unweave
         >>> run = unweave.Run(unweave.datasets.SquaresXY(points=100), unweave.methods.PCA(latent_dim=2))
-        >>> run.title()
-        'pca on squares-xy'
+        >>> run
+        <Run: pca on squares-xy (data.points=100)>
     """
 
     data: Dataset
     method: Method
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.label()}>"
 
     def recipe(self) -> dict[str, Any]:
         """Return the settings of both as JSON values; a class from a user's file adds the hash of its source."""
@@ -70,6 +67,17 @@ class Run:
         """Return method and data in words, for progress messages and tables."""
         return f"{self.method.name} on {self.data.title()}"
 
+    def label(self) -> str:
+        """Return the title with all settings that are not defaults."""
+        values = changed_settings(self.method) | {f"data.{k}": v for k, v in changed_settings(self.data).items()}
+        return f"{self.title()} ({join_settings(values)})" if values else self.title()
+
+
+def changed_settings(thing: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, a method or a dataset, whose values are not their defaults."""
+    values = {field: getattr(thing, field.name) for field in fields(thing)}
+    return {f.name: v for f, v in values.items() if repr(v) != repr(f.default)}  # arrays have no single !=
+
 
 class FinishedRun(NamedTuple):
     """A finished run: everything that its folder holds except the weights."""
@@ -88,6 +96,13 @@ class FinishedRun(NamedTuple):
     row_names: tuple[str, ...] | None  # identifiers of the rows, where the data have some
     row_key: str  # what the identifiers are called in the data
 
+    def __repr__(self) -> str:
+        method = self.recipe["method"]
+        scores = ", ".join(f"{name} {value:.3g}" for name, value in self.scores.items()) or "no scores"
+        title = f"{method['name']} on {self.env['data']['title']}, seed {method.get('seed')}"
+        codes = f"{plural(self.codes.shape[1], 'code')} of {plural(len(self.codes), 'observation')}"
+        return f"<FinishedRun: {title}; {codes}; {scores}; {self.env['seconds']:.1f} s; {self.folder}>"
+
 
 class EvaluationSet(NamedTuple):
     """The data that a pack of runs is scored on, and the sample of them."""
@@ -104,7 +119,7 @@ def write_run(
     """Write model, codes, scores, history and provenance of one run, and return them."""
     method, recipe = run.method, {"key": run.key, **run.recipe()}
     history = method.history
-    env = environment(run.data.title(), evaluation)
+    env = environment(run.data.title(), evaluation.data, evaluation.sample, evaluation.seconds)
     env["diagnosis"] = list(method.summary())
     env["log_likelihood"] = final_likelihood(method, history)
     env["code_periods"] = list(method.code_periods())
@@ -256,29 +271,3 @@ def _check_texts(recipe: dict[str, Any], env: dict[str, Any]) -> None:
     if wrong or not isinstance(data["observations"], int) or not isinstance(data["shape"], list):
         raise TypeError(f"{(*wrong, 'observations or shape')[0]} has another type")
     float(env["seconds"])
-
-
-def environment(title: str, evaluation: EvaluationSet) -> dict[str, Any]:
-    """Return the provenance: data, machine, versions, training time in seconds."""
-    packages = ("torch", "numpy", "scipy", "scikit-learn")
-    return {
-        "seconds": round(evaluation.seconds, 3),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": {
-            "title": title,
-            "observations": len(evaluation.inputs),
-            **({"rows": len(evaluation.data.reader)} if evaluation.data.reader is not None else {}),
-            "shape": list(evaluation.data.shape),
-            "factors": [vars(f) for f in evaluation.data.factors],
-            "feature_names": list(evaluation.data.feature_names),
-            "notes": list(evaluation.data.notes),
-            "sha256": hashlib.sha256(evaluation.sample.x.numpy(force=True).tobytes()).hexdigest(),
-        },
-        "versions": {"python": platform.python_version(), "unweave": __version__}
-        | {name: version(name) for name in packages},
-        "machine": {
-            "system": platform.platform(terse=True),
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-        },
-    }

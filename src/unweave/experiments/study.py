@@ -23,6 +23,7 @@ from unweave.experiments.run import Run, read_run, rows
 from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore, is_finished
 from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
+from unweave.training.checkpoint import read_note, read_step
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
@@ -235,3 +236,11 @@ def run_states(runs: Iterable[Run], out: Path) -> dict[str, State]:
         else:
             states[key] = "running" if is_locked(out, key) else "waiting"
     return states
+
+
+def checkpoint_steps(out: Path) -> dict[str, int]:
+    """Return the step of the last checkpoint of every run in a folder that has one, by its key."""
+    steps: dict[str, int] = {}
+    for path in sorted(out.glob(".*.checkpoint")):
+        steps |= dict.fromkeys(read_note(path).split(), read_step(path))
+    return steps

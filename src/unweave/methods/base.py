@@ -15,20 +15,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from unweave.data.conversion import EncodedFactors, column_names, encode_classes, make_table, read_on_demand
 from unweave.data.core import FactorData
-from unweave.data.dataset import Dataset
 from unweave.methods import encoding
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, describe_renaming, kebab
 from unweave.utils.storage import atomic_folder
-from unweave.utils.validation import as_classes, check_fields, is_row_source, validate_observations
+from unweave.utils.validation import as_classes, check_fields
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from unweave.data.scaling import ScaleMode
 
 FigureName = str | Callable[..., Any]
 """Name of a figure in `unweave.report.figures.registry`, or a function (method, x, labels) -> matplotlib Figure."""
@@ -217,21 +214,7 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     @final
     def to_data(self, X: Any, y: Any = None) -> FactorData:
         """Convert the arguments of `fit` to data."""
-        labels: EncodedFactors | None = () if not self.needs_y() else None
-        if labels is None and y is not None:
-            labels = encode_classes(self.as_labels(y))
-        if isinstance(X, Dataset):
-            X = X.load()
-        elif not isinstance(X, FactorData) and is_row_source(X):
-            X = read_on_demand(X, labels)
-        if isinstance(X, FactorData):
-            return X
-        check_fields(self)
-        if y is None and self.needs_y():
-            name = type(self).__name__
-            raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {self.needs}")
-        scale: ScaleMode = "standard" if column_names(X) else "none"
-        return make_table(validate_observations(self, X), labels or (), column_names(X), scale)
+        return encoding.convert_observations(self, X, y)
 
     @final
     def validate_settings(self, data: FactorData) -> None:
@@ -270,6 +253,9 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
     def _n_features_out(self) -> int:
         """Number of codes, for `get_feature_names_out` and `set_output`."""
         return int(self.latent_dim_)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return super().__repr__(N_CHAR_MAX) + encoding.describe_fitted(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

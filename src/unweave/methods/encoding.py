@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from unweave.data.conversion import read_on_demand
+from unweave.data.conversion import EncodedFactors, column_names, encode_classes, make_table, read_on_demand
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.data.dataset import Dataset
-from unweave.utils.errors import InputError
-from unweave.utils.validation import as_array, check_finite, is_row_source, validate_observations
+from unweave.utils.errors import InputError, plural
+from unweave.utils.row_sources import is_row_source
+from unweave.utils.validation import as_array, check_fields, check_finite, validate_observations
 
 if TYPE_CHECKING:
-    from unweave.data.scaling import Scaling
+    from unweave.data.scaling import ScaleMode, Scaling
     from unweave.methods.base import Method
 
 MAX_OBSERVATIONS = 10_000  # sampled if data without an end are transformed
@@ -106,6 +109,25 @@ def _name_columns(names: set[str]) -> str:
     return text if len(names) <= MAX_NAMED_COLUMNS else f"{text} and {len(names) - MAX_NAMED_COLUMNS} more"
 
 
+def convert_observations(method: Method, X: Any, y: Any) -> FactorData:
+    """Return the arguments of `fit` as data."""
+    labels: EncodedFactors | None = () if not method.needs_y() else None
+    if labels is None and y is not None:
+        labels = encode_classes(method.as_labels(y))
+    if isinstance(X, Dataset):
+        X = X.load()
+    elif not isinstance(X, FactorData) and is_row_source(X):
+        X = read_on_demand(X, labels)
+    if isinstance(X, FactorData):
+        return X
+    check_fields(method)
+    if y is None and method.needs_y():
+        name = type(method).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None: it learns from {method.needs}")
+    scale: ScaleMode = "standard" if column_names(X) else "none"
+    return make_table(validate_observations(method, X), labels or (), column_names(X), scale)
+
+
 def encode_observations(method: Method, X: Any) -> np.ndarray:
     """Return the codes (n, latent_dim) of an array, of a dataset, or of anything that `as_data` takes."""
     if isinstance(X, Dataset):
@@ -154,3 +176,19 @@ def decode_array(method: Method, codes: Any) -> np.ndarray:
         raise InputError(f"codes of shape {z.shape}: expected (n, {method.latent_dim_})")
     with torch.no_grad():
         return to_units(method, method.decode(torch.from_numpy(z))).numpy(force=True).reshape(-1, *method.shape_)
+
+
+def describe_fitted(method: Method) -> str:
+    """Return what a fitted method has learned, as a comment behind its settings; '' before `fit`."""
+    try:
+        check_is_fitted(method)
+    except NotFittedError:
+        return ""
+    latent_dim: Any = vars(method).get("latent_dim_")  # a word while a method still chooses it
+    codes = plural(latent_dim, "code") if isinstance(latent_dim, int) else "codes"
+    text = f"  # fitted: shape {vars(method).get('shape_')} -> {codes}"
+    history = method.history
+    if not history.empty:
+        last = history.iloc[-1]
+        text += f", {plural(int(last['step']), 'step')}, loss {last['loss']:.4g}"
+    return text

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from unweave import __version__
 from unweave.experiments.failures import unresolved_failures
-from unweave.experiments.grouping import Setting, group_settings, metric_of, primary_score
+from unweave.experiments.grouping import Setting, data_labels, group_settings, metric_of, primary_score
 from unweave.experiments.run import FinishedRun, find_runs, read_run
 from unweave.experiments.study_file import read_note
 from unweave.report.figures.overview import draw_overview
@@ -50,7 +50,8 @@ def write_report(
     for run in finished:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
     environment = Environment(loader=PackageLoader("unweave", "report"), autoescape=True, trim_blocks=True)
-    sections = [describe_group(members, notify) for members in groups.values()]
+    titles = data_labels([members[0].recipe["data"] for members in groups.values()])
+    sections = [describe_group(title, members, notify) for title, members in zip(titles, groups.values(), strict=True)]
     page = environment.get_template("template.html.jinja").render(
         version=__version__,
         title=_title([section["title"] for section in sections]),
@@ -101,18 +102,18 @@ def describe_study(folder: Path, runs: Sequence[FinishedRun], failures: Sequence
     return text | {"metrics": metrics, "file": note["file"]}
 
 
-def describe_group(runs: list[FinishedRun], notify: Callable[[str], None]) -> dict[str, Any]:
+def describe_group(title: str, runs: list[FinishedRun], notify: Callable[[str], None]) -> dict[str, Any]:
     """Return everything that the page shows about the runs on one dataset."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
     text = ", ".join(factor.name for factor in runs[0].factors if not factor.noise)
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
     criterion = primary_score(columns) or ""
     settings = rank_settings(group_settings(runs), criterion)
-    notify(f"{data['title']}: computing chance levels")
+    notify(f"{title}: computing chance levels")
     chance = chance_levels(settings[0].runs[0], columns)
-    notify(f"{data['title']}: drawing figures")
+    notify(f"{title}: drawing figures")
     return {
-        "title": data["title"],
+        "title": title,
         "about": "; ".join([about, *describe_scale(runs[0]), f"known factors: {text}" if text else "no known factors"]),
         "summary": summarize(runs),
         "columns": columns,

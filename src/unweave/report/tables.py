@@ -10,10 +10,11 @@ import torch
 
 from unweave import catalog
 from unweave.experiments.evaluation import MetricInputs
-from unweave.experiments.grouping import Setting, are_counts, best_value, needs_labels, shorten_number
+from unweave.experiments.grouping import Setting, are_counts, best_value, needs_labels
 from unweave.experiments.run import FinishedRun
 from unweave.metrics.contract import column_name
 from unweave.metrics.uncertainty import chance_level, plus_minus
+from unweave.utils.errors import shorten_number
 
 
 def settings_table(settings: Sequence[Setting], columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -91,6 +91,11 @@ def read_seconds(path: Path) -> float:
     return float(_read_metadata(path).get("seconds", 0)) if path.is_file() else 0.0
 
 
+def read_step(path: Path) -> int:
+    """Return the step at which a checkpoint was written; 0 if it cannot be read."""
+    return int(_read_metadata(path).get("step", 0))
+
+
 def _read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, "pt") as file:

@@ -24,8 +24,8 @@ from unweave.data.core import FactorData
 from unweave.training.checkpoint import Checkpoint
 from unweave.training.pack import StepRunner, Trainable
 from unweave.training.step import prepared_key
-from unweave.training.strategies import allow_tf32, choose_runner
-from unweave.utils.errors import InputError
+from unweave.training.strategies import allow_tf32, choose_runner, use_threads
+from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import source_hash
 
 CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
@@ -131,7 +131,8 @@ def train(
     reporter = Reporter(runner, done, steps, callback)
     while done < steps:
         count = min(CHUNK, steps - done)
-        runner.run(count, partial(reporter.report_if_due, done))
+        with use_threads(runner.threads):
+            runner.run(count, partial(reporter.report_if_due, done))
         done += count
         if not reporter.report(done):
             break  # no model is finite any more
@@ -210,11 +211,13 @@ def _store_results(
 ) -> list[Failure | None]:
     """Give every method its trained network and its history; return the failures."""
     failures: list[Failure | None] = []
+    how = f"{runner.strategy} on {runner.device.type}"
+    how += f", {plural(runner.threads, 'thread')}" if runner.device.type == "cpu" else ""
     lanes = [lane for group in runner.groups for lane in group.lane_states()]
     for method, net, state in zip(pack, nets, lanes, strict=True):
         net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
-        method.store_training(net.cpu().eval(), runner.terms, history, f"{runner.strategy} on {runner.device.type}")
+        method.store_training(net.cpu().eval(), runner.terms, history, how)
         is_finite = all(bool(p.isfinite().all()) for p in net.parameters())
         failed_step = int(state["failed"]) or (0 if is_finite else done)
         failures.append(Failure(method.name, failed_step, method.recipe()) if failed_step else None)

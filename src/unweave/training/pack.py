@@ -142,8 +142,8 @@ class StepRunner:
     On a GPU the whole step of all groups, rendering included where that is possible, is captured once as a CUDA graph.
     """
 
-    def __init__(self, groups: list[LaneGroup], step: Step, terms: list[str], strategy: str) -> None:
-        self.groups, self.step, self.terms, self.strategy = groups, step, terms, strategy
+    def __init__(self, groups: list[LaneGroup], step: Step, terms: list[str], strategy: str, threads: int) -> None:
+        self.groups, self.step, self.terms, self.strategy, self.threads = groups, step, terms, strategy, threads
         self.device = groups[0].device
         self.graph: Any = None
         self.graph_steps = 0  # steps for which the graph has memory

@@ -6,7 +6,8 @@ import contextlib
 import copy
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -145,10 +146,19 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
-def inspect_loss(
-    method: Trainable, net: nn.Module, data: FactorData, *, count_flops: bool = True
-) -> tuple[list[str], float]:
-    """Evaluate the loss once; return the names of its terms and the floating-point operations of a step (or 0).
+class LossFacts(NamedTuple):
+    """What one evaluation of a loss shows."""
+
+    terms: list[str]
+    """Names of the terms."""
+    flops: float
+    """Floating-point operations of a step; 0 if they were not counted."""
+    layer_flops: float
+    """Those of linear layers and convolutions alone, which are counted without delay."""
+
+
+def inspect_loss(method: Trainable, net: nn.Module, data: FactorData, *, count_flops: bool = True) -> LossFacts:
+    """Evaluate the loss once.
 
     Raises:
         InputError: If the terms are not scalars, or none is called 'loss'.
@@ -157,9 +167,26 @@ def inspect_loss(
     batch = group.batch(group.sample_chunk(1), 0) | {"progress": torch.zeros((), device=group.device)}
     weights = group.state["params"], group.state["buffers"], group.state["lane_values"]
     counter = FlopCounterMode(display=False)
-    with torch.no_grad(), counter if count_flops else contextlib.nullcontext():
-        terms = evaluate_loss(method, _Objective(net), tuple(vars(method)), *weights, batch)
+    layers: list[float] = []
+    hooks = [module.register_forward_hook(partial(_count_layer, layers)) for module in net.modules()]
+    try:
+        with torch.no_grad(), counter if count_flops else contextlib.nullcontext():
+            terms = evaluate_loss(method, _Objective(net), tuple(vars(method)), *weights, batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
     if "loss" not in terms or any(v.shape != () for v in terms.values()):
         shapes = {k: tuple(v.shape) for k, v in terms.items()}
         raise InputError(f"{method.name}.loss gave {shapes}: expected scalars, one of them called 'loss'")
-    return list(terms), (1 + BACKWARD_COST) * counter.get_total_flops() if count_flops else 0.0
+    cost = 1 + BACKWARD_COST
+    return LossFacts(list(terms), cost * counter.get_total_flops() if count_flops else 0.0, cost * sum(layers))
+
+
+def _count_layer(counts: list[float], module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    """Append the operations of a linear layer or a convolution: two per weight and position."""
+    if isinstance(module, nn.Linear):
+        counts.append(2 * module.weight.numel() * output.numel() / module.out_features)
+    elif isinstance(module, nn.ConvTranspose2d):  # every input is multiplied by a kernel
+        counts.append(2 * module.weight.numel() * inputs[0].numel() / module.in_channels)
+    elif isinstance(module, nn.Conv2d):
+        counts.append(2 * module.weight.numel() * output.numel() / module.out_channels)

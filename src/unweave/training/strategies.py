@@ -1,4 +1,4 @@
-"""Strategies for the steps of a pack, and the choice of the fastest one.
+"""Strategies for the steps of a pack, the choice of the fastest one, and the number of threads on a CPU.
 
 All strategies compute the same:
 
@@ -11,11 +11,13 @@ All strategies compute the same:
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +25,7 @@ from torch import nn
 
 from unweave.data.core import FactorData
 from unweave.training.pack import LaneGroup, StepRunner, Trainable
-from unweave.training.step import compiled_step, inspect_loss, make_step, prepared_key
+from unweave.training.step import LossFacts, compiled_step, inspect_loss, make_step, prepared_key
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import is_device_lost, is_out_of_memory
 
@@ -37,6 +39,9 @@ SECONDS_PER_PARAMETER = 1e-4  # overhead of an eager step for every weight tenso
 MIN_STEPS_TO_COUNT = 300  # steps of all models; for fewer, counting operations takes as long as training
 MIN_STEPS_TO_RACE = 1_000  # a shorter run on a GPU is over before a race
 MIN_SECONDS_TO_RACE = 150  # on a GPU, of which a race with two compilations is a small share
+FLOPS_PER_THREAD = 1e9  # of a step: with less to do, threads wait for each other longer than they compute
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+CPU_FOLDER = Path("/sys/devices/system/cpu")
 _WINNERS: dict[tuple[Any, ...], Candidate] = {}  # of earlier races
 
 
@@ -58,22 +63,22 @@ def choose_runner(
     first, device = pack[0], next(nets[0].parameters()).device
     _check_strategy(strategy, device)
     total_steps = len(pack) * first.steps
-    terms, flops = inspect_loss(first, nets[0], data, count_flops=total_steps >= MIN_STEPS_TO_COUNT)
-    rows = -(-first.steps // window)
-    make = partial(_make_runner, pack, nets, data, terms, window, rows)
+    facts = inspect_loss(first, nets[0], data, count_flops=total_steps >= MIN_STEPS_TO_COUNT)
+    make = partial(_make_runner, pack, nets, data, facts, window)
     has_convs = any(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in nets[0].modules())
     if device.type == "cuda":
         if previous and strategy == "auto":
             return make((previous.partition(",")[0], previous.endswith("compiled")))
         key = (type(first), first.pack_signature(), prepared_key(first), len(pack), torch.cuda.get_device_name(device))
         return _choose_on_gpu(make, key, first.steps, has_convs, compiling, strategy)
-    seconds = total_steps * (SECONDS_PER_PARAMETER * len(list(nets[0].parameters())) + flops / CPU_FLOPS)
+    seconds = total_steps * (SECONDS_PER_PARAMETER * len(list(nets[0].parameters())) + facts.flops / CPU_FLOPS)
     is_long = total_steps >= MIN_STEPS_TO_COUNT and seconds > MIN_SECONDS_TO_COMPILE
     if compiling == "always" or (compiling == "auto" and is_long):
         fastest = "stack" if len(pack) > 1 and not has_convs else "loop"
         try:
             runner = make((fastest if strategy == "auto" else strategy, True))
-            runner.warm_up()
+            with use_threads(runner.threads):  # compiled code is made for a number of threads
+                runner.warm_up()
             return runner
         except Exception as error:  # no compiler, or a loss that is not one graph
             if compiling == "always":
@@ -94,9 +99,8 @@ def _make_runner(
     pack: Sequence[Trainable],
     nets: Sequence[nn.Module],
     data: FactorData,
-    terms: list[str],
+    facts: LossFacts,
     window: int,
-    rows: int,
     candidate: Candidate,
 ) -> StepRunner:
     """Build lane groups and their step. All groups share one compiled function: they differ in tensors only."""
@@ -104,6 +108,7 @@ def _make_runner(
     stacked = strategy == "stack"
     slices = [slice(None)] if stacked else [slice(i, i + 1) for i in range(len(pack))]
     groups = [LaneGroup(pack[s], nets[s], data, stacked) for s in slices]
+    rows, terms = -(-pack[0].steps // window), facts.terms
     for group in groups:
         lanes = (len(group.methods),) if stacked else ()
         zeros = partial(torch.zeros, device=group.device)
@@ -113,7 +118,43 @@ def _make_runner(
         step = compiled_step(pack[0], nets[0], stacked, window, len(groups[0].methods))
     else:
         step = make_step(pack[0], nets[0], stacked, window)
-    return StepRunner(groups, step, terms, f"{strategy}, compiled" if compiled else strategy)
+    on_cpu = groups[0].device.type == "cpu"
+    threads = choose_threads(facts.layer_flops * len(groups[0].methods)) if on_cpu else torch.get_num_threads()
+    return StepRunner(groups, step, terms, f"{strategy}, compiled" if compiled else strategy, threads)
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+
+def choose_threads(flops: float) -> int:
+    """Return the number of threads for steps of so many floating-point operations, at most torch's own number.
+
+    It depends on the step and the machine, not on the load, so that a resumed run computes the same to the bit. A
+    number that the user has set, by OMP_NUM_THREADS, MKL_NUM_THREADS or `torch.set_num_threads`, is returned unchanged.
+    """
+    current = torch.get_num_threads()
+    is_set = any(name in os.environ for name in THREAD_VARIABLES) or current not in default_thread_counts()
+    return current if is_set else max(1, min(current, int(flops / FLOPS_PER_THREAD)))
+
+
+def default_thread_counts() -> set[int]:
+    """Return the numbers that torch may begin with: that of usable logical cores, and that of physical ones."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # on Linux only
+    cores = affinity(0) if affinity else set(range(os.cpu_count() or 1))
+    paths = [CPU_FOLDER / f"cpu{core}" / "topology" / "thread_siblings_list" for core in cores]
+    physical = {path.read_text() if path.is_file() else str(path) for path in paths}
+    return {len(cores), len(physical)}
+
+
+@contextlib.contextmanager
+def use_threads(threads: int) -> Iterator[None]:
+    """Let torch use a number of threads, and restore its former number afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 # Races on a GPU -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+MAX_LISTED = 8  # names in a text
 
 
 class InputError(ValueError):
@@ -54,6 +57,30 @@ def kebab(name: str) -> str:
 def constant_data_error(source: str = "the data", columns: str = "") -> InputError:
     """Return the error for data in which nothing varies."""
     return InputError(f"every column of {source} is constant{columns}: there are no factors to recover")
+
+
+def list_names(names: Sequence[object]) -> str:
+    """Return the first names, separated by commas, and the number of the others.
+
+    >>> list_names([f"x{i}" for i in range(10)])
+    'x0, x1, x2, x3, x4, x5, x6, x7 and 2 more'
+    """
+    text = ", ".join(map(str, names[:MAX_LISTED]))
+    return text if len(names) <= MAX_LISTED else f"{text} and {len(names) - MAX_LISTED} more"
+
+
+def join_settings(values: Mapping[str, Any]) -> str:
+    """Return settings as text.
+
+    >>> join_settings({"beta": 4.0, "seed": 1})
+    'beta=4, seed=1'
+    """
+    return ", ".join(f"{k}={shorten_number(v)}" for k, v in values.items())
+
+
+def shorten_number(value: Any) -> Any:
+    """Return 4 for 4.0; other values are returned unchanged."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def plural(n: int, noun: str) -> str:

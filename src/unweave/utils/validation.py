@@ -6,7 +6,6 @@ import ast
 import re
 import types
 import warnings
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import cache
@@ -16,7 +15,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -124,6 +122,7 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
         x = (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).numpy(force=True)
     if hasattr(x, "toarray"):
         raise InputError(f"{what} is a sparse matrix: make it dense first, with .toarray()")
+    check_no_text(x, what)
     try:
         array = np.asarray(x)
         array = array.astype(np.float64) if array.dtype.kind == "O" else array
@@ -136,31 +135,38 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
     return np.require(array, requirements=["C", "W"])
 
 
-def is_row_source(x: Any) -> bool:
-    """Return whether rows are to be read from x on demand; arrays in memory and tables are not.
+def check_no_text(x: Any, what: str) -> None:
+    """Raise an error for columns of a DataFrame that hold text or dates; text that reads as a number is accepted."""
+    if not isinstance(x, pd.DataFrame):
+        return
+    first_values = {x.columns[j]: _first_text(x.iloc[:, j]) for j in range(x.shape[1])}
+    names = [name for name, value in first_values.items() if value is not None]
+    if not names:
+        return
+    value = first_values[names[0]]
+    kind = "text" if isinstance(value, str) else "dates"
+    others = f" (other columns without numbers: {', '.join(map(repr, names[1:]))})" if names[1:] else ""
+    raise InputError(
+        f"{what} has {kind} in the column {names[0]!r}, first {str(value)!r}{others}: expected numbers. "
+        f"Leave it out with X.drop(columns={names!r}), or pass a label as y"
+    )
 
-    Sources are memory maps, arrays on disk (h5py, zarr), lists of images or of their paths, and anything else with
-    `__len__` and `__getitem__`, such as a torch or Hugging Face dataset.
 
-    Raises:
-        InputError: If x only gives its items one after the other, so that rows cannot be read by number.
-    """
-    if isinstance(x, np.memmap) or is_stored_array(x):
-        return True
-    if isinstance(x, list | tuple):
-        first = x[0] if x else None
-        return isinstance(first, Image.Image | Path) or (isinstance(first, str) and Path(first).suffix != "")
-    if isinstance(x, np.ndarray | Tensor | str | bytes | Mapping) or hasattr(x, "__array__") or hasattr(x, "toarray"):
+def _first_text(column: pd.Series) -> Any:
+    """Return the first value that is a date, or text and no number; None if there is none."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column.iloc[0] if len(column) else None
+    if pd.api.types.is_numeric_dtype(column):
+        return None
+    return next((value for value in column if isinstance(value, str) and not _is_number(value)), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
         return False
-    if hasattr(x, "__iter__") and not (hasattr(x, "__len__") and hasattr(x, "__getitem__")):
-        text = f"{type(x).__name__} gives its items one after the other only: expected len(x) and x[i]"
-        raise InputError(f"{text}, to read any of them{'; pass its dataset' if hasattr(x, 'dataset') else ''}")
-    return hasattr(x, "__len__") and hasattr(x, "__getitem__")
-
-
-def is_stored_array(x: Any) -> bool:
-    """Return whether x is an array on disk, which is stored in chunks (h5py, zarr, dask)."""
-    return hasattr(x, "chunks") and hasattr(x, "shape") and hasattr(x, "dtype")
+    return True
 
 
 def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -170,6 +176,7 @@ def validate_observations(estimator: BaseEstimator, X: Any, shape: tuple[int, ..
     """
     is_fitting = shape is None
     is_tensor = isinstance(X, Tensor)
+    check_no_text(X, "Input X")
     if is_tensor:
         X = as_array(X, "Input X")
     with warnings.catch_warnings() if is_tensor else nullcontext():

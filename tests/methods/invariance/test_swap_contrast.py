@@ -221,15 +221,34 @@ def test_a_rare_class_is_in_the_refit_sample(monkeypatch):
     assert len(points) == 43 and set(u.tolist()) == {0, 1, 2}
 
 
-def test_a_dead_decoder_and_a_class_that_is_not_learned_are_diagnosed(labeled_table):
+def test_a_training_that_was_too_short_is_diagnosed_and_a_good_one_is_not(labeled_table):
     x, table = labeled_table
     settings = {"layers": (32,), "predictive_dim": 2, "nuisance_dim": 4, "lr": 5e-3}
-    idle = " ".join(SwapContrast(**settings, steps=3, beta=1.5, refit_classifier=False).fit(x, table).diagnosis_)
-    assert "decoder explains 0% of the variance" in idle
-    assert f"or a larger beta: beta=1.5 is weighted against a sum over {x.shape[1]} numbers" in idle
+    idle = SwapContrast(**settings, steps=3, beta=1.5, refit_classifier=False).fit(x, table).diagnosis_
+    reason = "after 3 steps, the class is not learned; the decoder explains 0% of the variance"
+    assert idle[-1] == f"Train longer: {reason}."
     alive = SwapContrast(**settings, steps=300, beta=20.0).fit(x, table)
     assert alive.train_accuracy_ > 0.8
     assert not any("decoder" in line or "beta" in line for line in alive.diagnosis_)
+
+
+@pytest.mark.parametrize("scheme", ["alternate", "ce"])
+@pytest.mark.parametrize(
+    ("accuracy", "explained", "advice"),
+    [
+        (0.9, 0.5, []),
+        (0.9, 0.02, ["Use a smaller WEIGHT: with WEIGHT=300 the class is learned, but the decoder explains 2%"]),
+        (0.5, 0.5, ["Use a larger WEIGHT: WEIGHT=300 weighs little against a reconstruction of 64 numbers"]),
+        (0.5, 0.02, ["Train longer: after 5,000 steps, the class is not learned; the decoder explains 2%"]),
+    ],
+)
+def test_one_piece_of_advice_fits_what_was_learned(scheme, accuracy, explained, advice):
+    model = SwapContrast(scheme=scheme)
+    model.train_accuracy_ = accuracy
+    weight = {"alternate": "beta", "ce": "prediction"}[scheme]  # of the loss that learns the class
+    texts = model.advise(explained, 64)
+    assert len(texts) == len(advice)
+    assert all(text.startswith(start.replace("WEIGHT", weight)) for text, start in zip(texts, advice, strict=True))
 
 
 def test_without_nuisances_nothing_is_swapped(labeled_table):

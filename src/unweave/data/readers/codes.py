@@ -11,7 +11,7 @@ import pandas as pd
 
 from unweave.data.containers import Table
 from unweave.data.conversion import as_data
-from unweave.data.kinds import KindSpec, check_kinds, describe_factor, hint_at_angles, split_factors
+from unweave.data.kinds import KindSpec, check_kinds, hint_at_angles, split_factors
 from unweave.data.readers.arrays import load_array, read_member
 from unweave.data.readers.files import check_exists, read_data
 from unweave.data.readers.images import image_files
@@ -116,7 +116,7 @@ def compare_factors(codes: Codes, path: Path, kinds: Mapping[str, KindSpec] | No
     data = as_data(np.zeros((len(factors), 1)), factors, kinds=kinds)
     assert isinstance(data, Table)
     notes = [] if join.is_doubtful else [f"rows: {join.note}"]
-    notes.append("factors: " + ", ".join(describe_factor(factor) for factor in data.factors))
+    notes.append("factors: " + ", ".join(factor.summary() for factor in data.factors))
     notes += [f"left out: {'; '.join(dropped)}"] if dropped else []
     notes += hint_at_angles(data.factors, data.c.numpy())
     doubts = [f"rows: {join.note}"] if join.is_doubtful else []

@@ -35,8 +35,8 @@ from unweave.utils.errors import InputError, plural
 REFIT_OBSERVATIONS = 10_000  # at most, for the final fit of the classifier
 RENDERED_ROWS = 1_000  # observations rendered at a time
 WEIGHT_DECAY = 1e-4  # of the final classifier, relative to the mean square of the codes
-MIN_EXPLAINED_VARIANCE = 0.1  # of reconstructions, below which the decoder is diagnosed as dead
-MIN_ACCURACY = 0.8  # on training observations, below which the weights of the loss are questioned
+MIN_EXPLAINED_VARIANCE = 0.1  # of reconstructions, below which the decoder has learned nothing
+MIN_ACCURACY = 0.8  # on training observations, below which the class is not learned
 PLANNED_PAIRS = 256  # pairs drawn before training, to see whether observations have partners
 
 
@@ -191,7 +191,7 @@ class SwapContrast(LatentClassifierMixin, VAE):
     # After training ---------------------------------------------------------------------------------------------
 
     def after_training(self, data: FactorData) -> None:
-        """Refit the classifier, measure its accuracy, and diagnose a dead decoder or a class that is not learned."""
+        """Refit the classifier, measure its accuracy, and advise where the decoder or the classifier learned little."""
         net: Any = self.net_
         points, u = self.refit_points(data)
         shown = torch.randperm(len(points), generator=Generator().manual_seed(self.seed))[:RENDERED_ROWS]
@@ -199,17 +199,22 @@ class SwapContrast(LatentClassifierMixin, VAE):
         with torch.no_grad():
             x_rec = self.decoder_mean(net.decoder(self.encode(x)))
         explained = r2_score(x.flatten(1), x_rec.flatten(1), multioutput="variance_weighted")
-        if explained < MIN_EXPLAINED_VARIANCE:
-            text = f"The decoder explains {max(explained, 0):.0%} of the variance of the observations"
-            self.diagnosis_ = [*self.diagnosis_, f"{text}. Try a smaller beta or a smaller lr."]
         if self.refit_classifier and len(torch.unique(u)) == len(self.levels_):
             with torch.no_grad():
                 z = torch.cat([self.encode(data.render(rows).float()) for rows in split_rows(points, RENDERED_ROWS)])
             net.classifier.load_state_dict(fit_classifier(self.select_predictive(z), u))
         super().after_training(data)
-        if self.train_accuracy_ < MIN_ACCURACY:
-            text = f"Low training accuracy. Try more steps or a larger beta: beta={float(self.beta):g} is"
-            self.diagnosis_ = [*self.diagnosis_, f"{text} weighted against a sum over {x[0].numel():,} numbers."]
+        self.diagnosis_ = [*self.diagnosis_, *self.advise(max(0.0, explained), x[0].numel())]
+
+    def advise(self, explained: float, elements: int) -> list[str]:
+        """Return at most one piece of advice, from the share of variance that is reconstructed of so many numbers."""
+        weight, share = "prediction" if self.scheme == "ce" else "beta", f"{explained:.0%} of the variance"
+        setting = f"{weight}={float(getattr(self, weight)):g}"
+        is_accurate, is_alive = self.train_accuracy_ >= MIN_ACCURACY, explained >= MIN_EXPLAINED_VARIANCE
+        smaller = f"Use a smaller {weight}: with {setting} the class is learned, but the decoder explains {share}."
+        larger = f"Use a larger {weight}: {setting} weighs little against a reconstruction of {elements:,} numbers."
+        longer = f"Train longer: after {self.steps:,} steps, the class is not learned; the decoder explains {share}."
+        return [] if is_accurate and is_alive else [smaller if is_accurate else larger if is_alive else longer]
 
     def refit_points(self, data: FactorData) -> tuple[Tensor, Tensor]:
         """Return points for the final classifier and their classes, (n,): all, or a sample with every class in it."""
