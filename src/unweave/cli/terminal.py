@@ -188,8 +188,8 @@ def print_runs(runs: Sequence[FinishedRun], title: str = "", *, as_json: bool = 
     from unweave.experiments.run import records
 
     if as_json:
-        rows = zip(runs, records(runs), strict=True)
-        return print_json([{"run": str(r.folder)} | row | {"diagnosis": list(r.diagnosis)} for r, row in rows])
+        both = zip(runs, records(runs), strict=True)
+        return print_json([{"run": str(r.folder)} | row | {"diagnosis": list(r.diagnosis)} for r, row in both])
     columns = list(dict.fromkeys(column for run in runs for column in run.scores))
     rows = [
         [run.recipe["method"]["name"]]
