@@ -102,14 +102,15 @@ def test_runs_are_selected_by_its_likelihood(folder, capsys):
     capsys.readouterr()
     command("select", "runs", "--by", "likelihood", "--json")
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 2
+    log_volume = np.log(pd.read_csv("x.csv").drop(columns="kind").std(ddof=0)).sum()  # columns were standardized
     for seed in (0, 1):
         end = pd.read_parquet(folder / "runs" / str(seed) / "history.parquet")["error"].tail(2).mean()
         env = json.loads((folder / "runs" / str(seed) / "env.json").read_text())
-        assert env["log_likelihood"] == pytest.approx(-0.5 * end, rel=1e-5)
+        assert env["log_likelihood"] == pytest.approx(-0.5 * end - log_volume, rel=1e-5)
 
 
 def test_its_features_are_taken_as_wholes():
     method = catalog.find(catalog.methods, "mine.py:Mine").load("runs/0")
-    z = method.transform(pd.read_csv("x.csv").drop(columns="kind").to_numpy())
+    z = method.transform(pd.read_csv("x.csv").drop(columns="kind"))
     named = translation_difficulty(method, z, features=[[0, 1], [2, 3]])
     assert translation_difficulty(method, z) == named != translation_difficulty(method, z, features=[[0], [1], [2, 3]])
