@@ -160,7 +160,7 @@ def speed(kind: str, path: Path, steps: int) -> dict[str, Any]:
 def run(measurement: str, kind: str, path: Path, steps: int) -> dict[str, Any]:
     command = [sys.executable, __file__, "--measure", measurement, kind, str(path), str(steps)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
+    result = {k: v if isinstance(v, str) else round(v, 3) for k, v in json.loads(done.stdout).items()}
     print(f"  {kind}: " + ", ".join(f"{k} {v:.2f}" if isinstance(v, float) else v for k, v in result.items()))
     return result
 
