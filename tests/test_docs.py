@@ -1,10 +1,13 @@
 """Pages: the tutorial runs, lines are short, links and names lead somewhere."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from unweave.cli.main import main
 
 TUTORIAL = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
 PRINTED = re.compile(r"^print\(.*\)  # (\S+)$", re.MULTILINE)
@@ -43,6 +46,26 @@ def test_the_examples_of_data_larger_than_memory_run(tmp_path, monkeypatch, caps
         exec(block, names)
     assert names["codes"].shape == (500, 2) and len(names["data"]) == 500
     assert capsys.readouterr().out == "['y']\n"
+
+
+def test_the_page_on_own_data_runs(tmp_path, monkeypatch, capsys):
+    """Python blocks and commands in order; what the page shows of the output is printed."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "your-data.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for language, block in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+        if language == "python":
+            exec(block, names)
+            continue
+        for line in block.replace("\\\n", "").splitlines():
+            with pytest.raises(SystemExit) as stopped:
+                main(shlex.split(line)[1:])
+            assert not stopped.value.code, capsys.readouterr().err
+    printed = capsys.readouterr().out
+    (shown,) = re.findall(r"^```\n(factors.csv:.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert all(line in printed for line in shown.splitlines())
+    assert all(text in printed for text in re.findall(r"^print\(.*\)  # (.*)$", page, re.MULTILINE))
+    assert "accuracy" in printed and "angle-error" in printed
 
 
 ROOT = Path(__file__).parent.parent

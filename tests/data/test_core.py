@@ -121,4 +121,4 @@ def test_a_mixing_says_whether_it_ends(points, text):
     assert repr(mixing).startswith(
         f"<Mixing: {text} of shape (2,); factors: a (circular, period 6.28319), n (continuous, noise)"
     )
-    assert repr(mixing).endswith("f5 (real) and 2 more>")
+    assert repr(mixing).endswith("f5 (continuous) and 2 more>")
