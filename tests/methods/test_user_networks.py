@@ -142,7 +142,7 @@ def test_a_step_with_modules_is_one_graph(monkeypatch):
     monkeypatch.setattr(step, "BACKEND", "eager")
     pack = [vae(seed=seed, steps=3) for seed in (0, 1)]
     train_all(pack, strategy="stack", compiling="always")
-    assert pack[0].trained_ == "stack, compiled on cpu"
+    assert pack[0].trained_.startswith("stack, compiled on cpu")
 
 
 # What cannot be trained ---------------------------------------------------------------------------------------------

@@ -76,7 +76,16 @@ def encode_factors(y: Any, kinds: Mapping[str, KindSpec] | None = None) -> Encod
         warn_of_dropped(notes)
     columns = _columns(y)
     check_kinds(kinds, [name for name, _ in columns])
+    if kinds is None and _are_probabilities(y):
+        kinds = dict.fromkeys((name for name, _ in columns), "continuous")
     return [encode_column(name, column, (kinds or {}).get(name)) for name, column in columns]
+
+
+def _are_probabilities(y: Any) -> bool:
+    """Return whether the rows of an array of floats, (n, classes), are probabilities, which may be 0 and 1 only."""
+    array = np.asarray(y) if y is not None and not hasattr(y, "columns") else np.zeros(0)
+    is_matrix = array.dtype.kind == "f" and array.ndim == 2 and array.shape[1] > 1
+    return is_matrix and bool((array >= 0).all() and np.allclose(array.sum(1), 1))
 
 
 def encode_classes(y: Any) -> EncodedFactors:
