@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from unweave import __version__
+from unweave.cli.advise import recommend
 from unweave.cli.data import data
 from unweave.cli.demo import demo
 from unweave.cli.draw import draw
@@ -29,7 +30,7 @@ from unweave.utils.errors import unknown
 # torch, scikit-learn and pandas take seconds to import, so each command imports them only when it runs.
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "demo": demo, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
+    "demo": demo, "advise": recommend, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
     "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
 }  # fmt: skip
