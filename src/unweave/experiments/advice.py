@@ -66,6 +66,8 @@ class Advice:
         lines = ["The data:", *(f"- {line}" for line in self.facts.lines()), "", "Recommended:"]
         for i, each in enumerate(self.recommendations, 1):
             lines += [f"{i}. {each.text()}", f"   {each.command}"]
+        if not self.recommendations:
+            lines.append("nothing: see below")
         if self.cannot:
             lines += ["", "Cannot work here:", *(f"- {each.method}: {each.reason}" for each in self.cannot)]
         return [*lines, *(f"\n{hint}" for hint in self.hints)]
@@ -119,7 +121,7 @@ def advise(
         source.column(name)  # raises InputError for a factor that does not exist
     facts = inspect_data(source, label=labels, nuisances=nuisances)
     situation = Situation(facts, labels, tuple(nuisances), pairs, isinstance(source, Paired), augmentations, correlated)
-    write = _writer(dataset, y is not None)
+    write = _writer(dataset, source, has_labels=y is not None)
     recommendations, cannot = _recommend(situation, write, source if timed else None)
     return Advice(facts, tuple(recommendations), tuple(merge_obstacles(cannot)), tuple(_hints(situation)))
 
@@ -152,25 +154,29 @@ def _verdicts(situation: Situation, recommendations: Sequence[Recommendation]) -
 
 
 def _estimate(suggestion: Suggestion, data: FactorData | None) -> float | None:
-    if data is None or (suggestion.method == "ada-gvae" and not data.factors and not isinstance(data, Paired)):
+    if data is None or (suggestion.method == "ada-gvae" and _lacks_pairs(data)):
         return None
     return estimate_seconds(catalog.methods()[suggestion.method](**suggestion.settings), data)
 
 
-def _writer(data: Any, has_labels: bool) -> Callable[[Suggestion], str]:
-    """Return the function that writes the command of a suggestion: for a shell, or for Python."""
+def _writer(given: Any, data: FactorData, *, has_labels: bool) -> Callable[[Suggestion], str]:
+    """Return the function that writes the command of a suggestion: for a shell if a dataset was given, or for Python."""
+    arguments = "data" if isinstance(given, FactorData) else "X, y" if has_labels else "X"
 
     def write(suggestion: Suggestion) -> str:
         method, settings = suggestion.method, suggestion.settings
-        is_dataset = isinstance(data, Dataset)
-        if method == "ada-gvae" and not (data.load() if is_dataset else as_data(data)).factors and not has_labels:
-            return fit_call(method, settings, "data" if isinstance(data, Paired) else "unweave.as_pairs(X, X2)")
-        if is_dataset:
-            return fit_command(method, settings, data)
-        arguments = "data" if isinstance(data, FactorData) else "X, y" if has_labels else "X"
+        if method == "ada-gvae" and _lacks_pairs(data):
+            return fit_call(method, settings, "unweave.as_pairs(X, X2)")
+        if isinstance(given, Dataset):
+            return fit_command(method, settings, given)
         return fit_call(method, settings, arguments)
 
     return write
+
+
+def _lacks_pairs(data: FactorData) -> bool:
+    """Return whether there is nothing in the data by which pairs could be drawn."""
+    return not data.factors and not isinstance(data, Paired)
 
 
 def merge_obstacles(obstacles: Sequence[Obstacle]) -> list[Obstacle]:

@@ -53,20 +53,21 @@ class Situation(NamedTuple):
         return next(factor for factor in self.facts.factors if factor.name == name)
 
     @property
-    def is_nonlinear(self) -> bool:
-        """Whether the data have clearly fewer dimensions than their principal components."""
-        dimension = self.facts.dimension
-        return dimension is not None and self.dimensions + 0.5 < self.facts.rank
+    def is_noisy(self) -> bool:
+        """Whether a table has few clear directions among many small ones, which are noise."""
+        facts = self.facts
+        if facts.is_image or facts.dimension is None or facts.noise > MAX_NOISE:
+            return False
+        # One direction more than the gap shows is rather one of lower variance.
+        return facts.tangent_dimension + 1.5 < facts.dimension.low
 
     @property
-    def dimensions(self) -> float:
-        """Upper end of the interval of the dimension; that of the tangent space for noisy tables."""
-        facts = self.facts
-        if facts.dimension is None:
-            return float(facts.rank)
-        # Noise adds many small directions. One more than the gap shows is rather a direction of lower variance.
-        is_noisy = not facts.is_image and facts.tangent_dimension + 1.5 < facts.dimension.low
-        return float(facts.tangent_dimension) if is_noisy and facts.noise <= MAX_NOISE else facts.dimension.high
+    def is_nonlinear(self) -> bool:
+        """Whether the data have clearly fewer dimensions than their principal components."""
+        if self.facts.dimension is None:
+            return False
+        largest = self.facts.tangent_dimension if self.is_noisy else self.facts.dimension.high
+        return largest + 0.5 < self.facts.rank
 
     @property
     def n_codes(self) -> int:
@@ -226,7 +227,8 @@ def hessian_ica(s: Situation) -> Suggestion | Obstacle | None:
     if facts.parts.number > 1:
         text = f"the data fall into {facts.parts.number} separate parts, and each would look like a factor"
         return Obstacle("hessian-ica", f"{text}: learn from each part alone, or from the largest")
-    if s.dimensions >= MAX_SPECTRAL_DIMENSION + 1 or facts.dimension.low > MAX_SPECTRAL_DIMENSION + 0.5:
+    d = facts.tangent_dimension if s.is_noisy else facts.dimension.estimate
+    if d > MAX_SPECTRAL_DIMENSION + 0.5:
         text = f"intrinsic dimension {facts.dimension.text()}"
         return Obstacle("hessian-ica", f"{text}: it works up to about {MAX_SPECTRAL_DIMENSION}")
     reason = f"intrinsic dimension {facts.dimension.text()}, one connected part: coordinates of the manifold"

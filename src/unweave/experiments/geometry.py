@@ -9,15 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import digamma, polygamma
+from scipy.stats import kurtosis, kurtosistest
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
-from unweave.methods.linear import excess_kurtosis
 from unweave.methods.spectral.dimension import gap_dimension
 from unweave.methods.spectral.neighbors import find_neighbors, label_components
 from unweave.utils.errors import InputError
 
-DIMENSION_NEIGHBORS = (8, 16)  # of the two estimates, whose intervals are joined
+DIMENSION_NEIGHBORS = ((2, 8), (4, 16))  # nearer and farther neighbor of the estimates, whose intervals are joined
+MIN_POINTS = 20  # for an estimate of the dimension
+MIN_POINTS_PER_NEIGHBOR = 12  # of the farther neighbor: with fewer points it is no longer near
 REFERENCE_DIMENSIONS = (1, 2, 3, 4, 6, 8, 12, 16, 20)  # of the cubes that calibrate the estimator
 MAX_DIMENSION = REFERENCE_DIMENSIONS[-1]  # beyond it, so few points do not tell dimensions from each other
 MAX_BLOCK_SIZE = 16  # neighboring points that are resampled together: they share neighbors
@@ -29,7 +32,7 @@ MAX_GAP_DIMENSION = 8
 TANGENT_NEIGHBORS = 20
 MIN_GAUSSIAN_ROWS = 200  # below which the kurtosis of half of the rows says nothing
 MAX_COMPONENTS = 10  # whose Gaussianity is tested
-MAX_GAUSSIAN_ERRORS = 3.0  # standard errors of the kurtosis within which a component counts as Gaussian
+MAX_GAUSSIAN_Z = 3.0  # z-score of the kurtosis (Anscombe and Glynn, 1983), below which a component may be Gaussian
 
 
 class Dimension(NamedTuple):
@@ -41,7 +44,7 @@ class Dimension(NamedTuple):
 
     def text(self) -> str:
         """Return estimate and interval, e.g. "2.0 (95 % interval 1.9 to 2.2)"."""
-        if self.low >= 0.95 * MAX_DIMENSION:
+        if self.estimate > 0.99 * MAX_DIMENSION:
             return f"{MAX_DIMENSION} or more"
         high = f"{self.high:.1f}" if self.high < MAX_DIMENSION else f"{MAX_DIMENSION} or more"
         return f"{self.estimate:.1f} (95 % interval {self.low:.1f} to {high})"
@@ -62,36 +65,42 @@ class Gaussianity(NamedTuple):
 
     components: int
     gaussian: int
-    """Components whose excess kurtosis is within three standard errors of zero."""
+    """Components whose kurtosis cannot be told from that of a Gaussian."""
     kurtosis: tuple[float, ...]
-    errors: tuple[float, ...]
+    """Excess kurtosis of each component; 0 for a Gaussian."""
 
 
 # Dimension ------------------------------------------------------------------------------------------------------------
 
 
 def estimate_dimension(points: np.ndarray, neighbors: np.ndarray, rng: np.random.Generator) -> Dimension | None:
-    """Estimate the dimension of points (n, D) with neighbors (n, k + 1) by the likelihood of neighbor distances.
+    """Estimate the dimension of points (n, D) with neighbors (n, k + 1) by the growth of neighbor distances.
 
-    The estimator of Levina and Bickel (2004) is too small for few points and near edges. It is calibrated on as many
-    uniform points in cubes. The interval joins those of two neighborhood sizes, each by a bootstrap over blocks of
-    neighboring points. None for fewer than 20 points.
+    The distance of the k-th neighbor grows like k^(1 / d), also for points at equal spacing (Pettis et al., 1979). The
+    estimate is calibrated on as many uniform points in cubes, since it is too small near edges. The interval joins
+    those of two scales, each by a bootstrap over blocks of neighboring points, and at least as wide as for random
+    points: equal spacing looks more certain than it is. None for fewer than 20 points.
     """
-    sizes = [k for k in DIMENSION_NEIGHBORS if k < min(len(points) / 3, neighbors.shape[1])]
-    if len(points) < 20 or not sizes:
+    n = len(points)
+    if n < MIN_POINTS:
         return None
+    near, *farther = DIMENSION_NEIGHBORS
+    scales = [near, *(pair for pair in farther if n >= MIN_POINTS_PER_NEIGHBOR * pair[1])]
     blocks = neighboring_blocks(points)
+    counts = np.array([len(block) for block in blocks])
     values = []
-    for k in sizes:
-        inverse = _inverse_estimates(points, neighbors[:, : k + 1])
-        sums = np.array([inverse[block].sum() for block in blocks])
-        counts = np.array([len(block) for block in blocks])
+    for pair in scales:
+        growth = distance_growth(points, neighbors, pair)
+        sums = np.array([growth[block].sum() for block in blocks])
         picks = rng.integers(len(blocks), size=(N_BOOTSTRAP, len(blocks)))
-        means = np.append(sums[picks].sum(1) / counts[picks].sum(1), inverse.mean())
-        calibrated = calibrate(_dimension_of(means, k), len(points), k)
-        values.append((calibrated[-1], *np.quantile(calibrated[:-1], [0.025, 0.975])))
+        means = np.append(sums[picks].sum(1) / counts[picks].sum(1), growth.mean())
+        calibrated = calibrate(dimension_of(means, pair), n, pair)
+        low, high = np.quantile(calibrated[:-1], [0.025, 0.975])
+        margin = calibrated[-1] * random_margin(n, pair)
+        values.append((calibrated[-1], min(low, calibrated[-1] - margin), max(high, calibrated[-1] + margin)))
     estimates, lows, highs = np.array(values).T
-    return Dimension(float(estimates.mean()), float(lows.min()), float(highs.max()))
+    low, high = np.clip([lows.min(), highs.max()], 1, MAX_DIMENSION)
+    return Dimension(float(estimates.mean()), float(low), float(high))
 
 
 def neighboring_blocks(points: np.ndarray) -> list[np.ndarray]:
@@ -109,31 +118,41 @@ def neighboring_blocks(points: np.ndarray) -> list[np.ndarray]:
     return finished
 
 
-def _inverse_estimates(points: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Return the mean logarithm of the ratio of the farthest to each nearer neighbor distance, (n,)."""
-    distance = np.linalg.norm(points[neighbors[:, 1:]] - points[:, None], axis=2)
-    distance = np.maximum(distance, 1e-12 * max(distance.max(), 1e-300))
-    return np.asarray(np.log(distance[:, -1:] / distance[:, :-1]).mean(1))
+def distance_growth(points: np.ndarray, neighbors: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
+    """Return the logarithm of the ratio of the distances of two neighbors, the farther to the nearer, (n,)."""
+    near, far = (np.linalg.norm(points[neighbors[:, k]] - points, axis=1) for k in pair)
+    least = 1e-12 * max(far.max(), 1e-300)
+    return np.asarray(np.log(np.maximum(far, least) / np.maximum(near, least)))
 
 
-def _dimension_of(inverse: np.ndarray, k: int) -> np.ndarray:
-    return (k - 2) / ((k - 1) * np.maximum(inverse, 1e-12))
+def dimension_of(growth: np.ndarray, pair: tuple[int, int]) -> np.ndarray:
+    """Return the dimension for mean logarithms of ratios: those of a Poisson process in d dimensions, inverted."""
+    return np.asarray((digamma(pair[1]) - digamma(pair[0])) / np.maximum(growth, 1e-12))
 
 
-def calibrate(estimates: np.ndarray, n: int, k: int) -> np.ndarray:
+def random_margin(n: int, pair: tuple[int, int]) -> float:
+    """Return half of the 95 % interval for n random points, relative to the dimension.
+
+    The variance of the logarithm of a ratio is that of a Poisson process. Points that share neighbors count once.
+    """
+    spread = np.sqrt(polygamma(1, pair[0]) - polygamma(1, pair[1])) / (digamma(pair[1]) - digamma(pair[0]))
+    return float(1.96 * spread / np.sqrt(n / (pair[1] / 2)))
+
+
+def calibrate(estimates: np.ndarray, n: int, pair: tuple[int, int]) -> np.ndarray:
     """Return the dimensions of cubes for which n points give these estimates; at most `MAX_DIMENSION`."""
-    return np.interp(estimates, cube_estimates(n, k), REFERENCE_DIMENSIONS)
+    return np.interp(estimates, cube_estimates(n, pair), REFERENCE_DIMENSIONS)
 
 
 @cache
-def cube_estimates(n: int, k: int) -> np.ndarray:
+def cube_estimates(n: int, pair: tuple[int, int]) -> np.ndarray:
     """Return the estimates for n uniform points in cubes of the reference dimensions, ascending."""
     rng = np.random.default_rng(0)
     estimates = []
     for d in REFERENCE_DIMENSIONS:
         points = rng.uniform(size=(n, d))
-        inverse = _inverse_estimates(points, find_neighbors(points, k))
-        estimates.append(float(_dimension_of(inverse.mean(), k)))
+        growth = distance_growth(points, find_neighbors(points, pair[1]), pair)
+        estimates.append(float(dimension_of(growth.mean(), pair)))
     return np.maximum.accumulate(estimates)
 
 
@@ -163,7 +182,7 @@ def has_loop(points: np.ndarray, neighbors: np.ndarray) -> bool | None:
     """Return whether the points go around a closed loop; None where loops cannot be detected."""
     try:
         loops = importlib.import_module("unweave.methods.spectral.loops")
-    except ImportError:
+    except ModuleNotFoundError:
         return None
     return loops.find_loop(points, neighbors) is not None
 
@@ -185,9 +204,8 @@ def measure_gaussianity(rows: np.ndarray, rank: int) -> Gaussianity | None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         ica.fit(first)
     components = ica.transform(second)
-    deviations = components.std(0)
-    if not (deviations > 0).all():
+    if not (components.std(0) > 0).all():
         raise InputError("all rows of one half are equal: shuffle the rows, or look for constant columns")
-    kurtosis, error = excess_kurtosis((components - components.mean(0)) / deviations)
-    gaussian = int((np.abs(kurtosis) < MAX_GAUSSIAN_ERRORS * error).sum())
-    return Gaussianity(d, gaussian, tuple(kurtosis.tolist()), tuple(error.tolist()))
+    z = kurtosistest(components).statistic
+    values = kurtosis(components)
+    return Gaussianity(d, int((np.abs(z) < MAX_GAUSSIAN_Z).sum()), tuple(values.tolist()))
