@@ -51,6 +51,9 @@ def test_facts_of_images_with_known_answers():
     assert facts.gaussianity is None and facts.duplicates == 0
     twice = inspect_data(as_data(np.repeat(blobs(RNG.uniform(size=(50, 2))), 2, 0)))
     assert twice.duplicates == pytest.approx(0.5)
+    spots = blobs(RNG.uniform(size=(200, 2)))
+    repeated = inspect_data(as_data(np.repeat(spots, 3, 0)))
+    assert repeated.dimension == inspect_data(as_data(spots)).dimension, "repeats are no neighbors"
     assert "50% of the observations repeat others" in twice.lines()
 
 

@@ -160,7 +160,7 @@ def _estimate(suggestion: Suggestion, data: FactorData | None) -> float | None:
 
 
 def _writer(given: Any, data: FactorData, *, has_labels: bool) -> Callable[[Suggestion], str]:
-    """Return the function that writes the command of a suggestion: for a shell if a dataset was given, or for Python."""
+    """Return the function that writes the command of a suggestion: for a shell, or for Python if arrays were given."""
     arguments = "data" if isinstance(given, FactorData) else "X, y" if has_labels else "X"
 
     def write(suggestion: Suggestion) -> str:

@@ -129,8 +129,10 @@ def _estimate_fit(method: Method, data: FactorData, clock: Clock) -> float:
     start = clock()
     data.render(points)
     rendering = clock() - start
+    # A few of many points may fall into parts where all of them are connected.
+    copied = clone(method).set_params(on_disconnected="largest") if spectral else clone(method)
     start = clock()
-    clone(method).fit(Subset(data, points))
+    copied.fit(Subset(data, points))
     return extrapolate(clock() - start, len(points), rows or samples, spectral=spectral, rendering=rendering)
 
 
