@@ -70,7 +70,9 @@ def test_noise_is_the_variance_outside_of_the_tangent_space():
     flat = np.c_[rng.uniform(size=(800, 2)), np.zeros((800, 4))]
     near = find_neighbors(flat, 20)
     assert local_noise(flat, near) == (2, pytest.approx(0, abs=1e-9))
-    thick = np.c_[rng.uniform(size=(800, 2)), 0.05 * rng.uniform(size=(800, 1))]  # noise across a sheet
+    full = rng.uniform(size=(800, 3))
+    assert local_noise(full, find_neighbors(full, 20)) == (3, 0), "no direction of three is noise"
+    thick = np.c_[rng.uniform(size=(800, 2)), 0.03 * rng.uniform(size=(800, 1))]  # noise across a sheet
     near = find_neighbors(thick, 20)
     d, noise = local_noise(thick, near)
     local = thick[near] - thick[near].mean(1, keepdims=True)

@@ -84,5 +84,5 @@ def print_help() -> None:
     print_text("usage: unweave COMMAND ...\n")
     for name, command in COMMANDS.items():
         print_text(f"  {name:9}{docstring_summary(command)}")
-    print_text("\nStart with `unweave demo`, then try `unweave fit hessian-ica my.csv` on your own data.")
+    print_text("\nStart with `unweave demo`, then try `unweave advise my.csv` on your own data.")
     print_text("`unweave COMMAND --help` explains a command. `--debug` shows the traceback of an error.")

@@ -30,6 +30,7 @@ PART_NEIGHBORS = 15  # of the graph whose parts are counted
 MIN_PART = 5  # points of a part; smaller ones are outliers
 MAX_GAP_DIMENSION = 8
 TANGENT_NEIGHBORS = 20
+MIN_DIRECTION = 0.1  # variance of the last direction, relative to the one before it, from which on it is no noise
 MIN_GAUSSIAN_ROWS = 200  # below which the kurtosis of half of the rows says nothing
 MAX_COMPONENTS = 10  # whose Gaussianity is tested
 MAX_GAUSSIAN_Z = 3.0  # z-score of the kurtosis (Anscombe and Glynn, 1983), below which a component may be Gaussian
@@ -174,6 +175,9 @@ def local_noise(points: np.ndarray, neighbors: np.ndarray) -> tuple[int, float]:
     cloud, rows = torch.from_numpy(points), torch.from_numpy(neighbors[:, : TANGENT_NEIGHBORS + 1])
     d = gap_dimension(cloud, rows.numpy(), min(MAX_GAP_DIMENSION, points.shape[1]))
     spectra = torch.linalg.svdvals(cloud[rows] - cloud[rows].mean(1, keepdim=True)) ** 2
+    typical = spectra.mean(0)
+    if d == points.shape[1] - 1 and typical[d] > MIN_DIRECTION * typical[d - 1]:
+        d += 1  # the gap is sought before the last direction only, and this one is no noise
     outside = spectra[:, d:].sum(1) / spectra.sum(1).clamp(min=1e-300)
     return d, float(outside.median())
 
