@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unweave.data.lazy import LazyTable
     from unweave.data.own_data import OwnData
     from unweave.datasets.faces import GeneratorManifold
+    from unweave.experiments.advice import advise
     from unweave.experiments.run import Run, rows
     from unweave.experiments.study import execute, sweep
     from unweave.methods.base import Method
@@ -60,6 +61,7 @@ _HOME = {  # public name -> the module that defines it
     "OwnData": "data.own_data",
     "Run": "experiments.run",
     "Table": "data.containers",
+    "advise": "experiments.advice",
     "as_data": "data.conversion",
     "as_pairs": "data.conversion",
     "execute": "experiments.study",
@@ -89,6 +91,7 @@ __all__ = [
     "Run",
     "Table",
     "__version__",
+    "advise",
     "as_data",
     "as_pairs",
     "catalog",

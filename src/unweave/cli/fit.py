@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +22,12 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from unweave.data.core import FactorData
+    from unweave.data.dataset import Dataset
     from unweave.experiments.run import FinishedRun, Run
+    from unweave.methods.base import Method
+
+MIN_TIMED_ELEMENTS = 1e8  # numbers that go through the network in a run; fewer take minutes at most
 
 
 def fit(args: list[str]) -> None:
@@ -94,7 +102,8 @@ def _fit(options: Any) -> None:
         progress.message("computing the run key")
         title = re.sub(r"[^\w.-]+", "-", Path(run.data.title()).stem).strip("-")
         folder = options.out or Path("runs") / f"{run.method.name}-{title}-{run.key}"
-        done = execute_run(run, folder, metrics, progress.message, progress.training)
+        before = partial(_warn_of_long_run, type(run.data))
+        done = execute_run(run, folder, metrics, progress.message, progress.training, before)
         if options.codes is not None:
             write_codes(options.codes, *_codes_of_all_rows(run, done), done.row_key)
     if options.json:
@@ -107,6 +116,17 @@ def _fit(options: Any) -> None:
     if not done.factors:
         print_text("The data have no known factors, so only metrics that need none were computed.")
     return print_text(f"The run is in {folder}. To see it: unweave report {folder}")
+
+
+def _warn_of_long_run(dataset: type[Dataset], method: Method, data: FactorData) -> None:
+    """Warn before a training of more than ten minutes; small ones are not timed."""
+    steps, batch_size = getattr(method, "steps", 0), getattr(method, "batch_size", 0)
+    if steps * batch_size * math.prod(data.shape) > MIN_TIMED_ELEMENTS:
+        from unweave.experiments.timing import describe_long_run
+
+        text = describe_long_run(method, data, dataset)
+        if text:
+            warnings.warn(text, stacklevel=2)
 
 
 def _hold_out(options: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from unweave import __version__
+from unweave.cli.advise import recommend
 from unweave.cli.data import data
 from unweave.cli.demo import demo
 from unweave.cli.draw import draw
@@ -29,7 +30,7 @@ from unweave.utils.errors import unknown
 # torch, scikit-learn and pandas take seconds to import, so each command imports them only when it runs.
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "demo": demo, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
+    "demo": demo, "advise": recommend, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
     "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
 }  # fmt: skip
@@ -83,5 +84,5 @@ def print_help() -> None:
     print_text("usage: unweave COMMAND ...\n")
     for name, command in COMMANDS.items():
         print_text(f"  {name:9}{docstring_summary(command)}")
-    print_text("\nStart with `unweave demo`, then try `unweave fit hessian-ica my.csv` on your own data.")
+    print_text("\nStart with `unweave demo`, then try `unweave advise my.csv` on your own data.")
     print_text("`unweave COMMAND --help` explains a command. `--debug` shows the traceback of an error.")

@@ -83,7 +83,7 @@ def encode_factors(y: Any, kinds: Mapping[str, KindSpec] | None = None) -> Encod
 
 def _are_probabilities(y: Any) -> bool:
     """Return whether the rows of an array of floats, (n, classes), are probabilities, which may be 0 and 1 only."""
-    array = np.asarray(y) if y is not None and not hasattr(y, "columns") else np.zeros(0)
+    array: np.ndarray = np.asarray(() if y is None or hasattr(y, "columns") else y)
     is_matrix = array.dtype.kind == "f" and array.ndim == 2 and array.shape[1] > 1
     return is_matrix and bool((array >= 0).all() and np.allclose(array.sum(1), 1))
 

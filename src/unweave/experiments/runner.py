@@ -59,6 +59,8 @@ class RunSettings(NamedTuple):
     """Receives progress messages."""
     callback: Callback | None = None
     """Receives the progress of every training: every loss term of every lane."""
+    before: Callable[[Method, FactorData], None] = lambda method, data: None
+    """Called with a method and its data before it is trained from the beginning."""
     jobs: int = -1
     """Processes that score a pack; -1: all processors."""
     prefix: str = ""
@@ -82,12 +84,13 @@ def execute_run(
     scorers: dict[str, Metric],
     notify: Notify = ignore,
     callback: Callback | None = None,
+    before: Callable[[Method, FactorData], None] = lambda method, data: None,
 ) -> FinishedRun:
     """Train, score and write one run; a finished run is not repeated.
 
     A run that another process executes in the same parent folder is waited for. Studies lock their runs themselves.
     """
-    settings = RunSettings(scorers, notify=notify, callback=callback)
+    settings = RunSettings(scorers, notify=notify, callback=callback, before=before)
     waiting = f"{run.title()}: waiting for another process that executes this run"
     with nullcontext() if is_finished(folder) else lock(folder.parent / run.key, lambda: notify(waiting)):
         result = execute_pack([run], {run.key: folder}, settings)
@@ -165,6 +168,8 @@ def _train_and_write(
     settings.report(f"{title}: training; evaluated on {plural(len(sample.x), 'observation')} of shape {shape}")
     keys = " ".join(run.key for run in pack)  # identify the checkpoint
     checkpoint = folder.parent / f".{hashlib.sha256(keys.encode()).hexdigest()[:12]}.checkpoint"
+    if not checkpoint.is_file():
+        settings.before(first.method, data)
     start = time.perf_counter()
     try:
         failures = train_with_retries(pack, data, checkpoint, keys, settings.callback)
@@ -277,9 +282,8 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     needs_method = any(scorer.facts.truth == "decoder" for scorer in missing.values())
     method = type(run.method).load(folder, **user_networks(run.method)) if needs_method else None
     sample = evaluation_sample(run.data.evaluation_data(data), len(finished.codes))
-    x = scale_for_training(data, sample)[1]
-    inputs = MetricInputs(x, sample.c, data.factors, method, finished.code_periods)
-    scores = read_json(folder / "scores.json") | compute_scores(inputs, finished.codes, missing)
+    inputs = (scale_for_training(data, sample)[1], sample.c, data.factors, method, finished.code_periods)
+    scores = read_json(folder / "scores.json") | compute_scores(MetricInputs(*inputs), finished.codes, missing)
     write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
 
