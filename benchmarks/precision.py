@@ -82,8 +82,8 @@ TRANSLATION = {"translation-difficulty[linear].relative": "translation"}
 @cache
 def cases() -> dict[Name, Case]:
     """Return the methods of the study with the settings of the papers' tables."""
-    intervention = {"lr": 5e-4, "weight_lr": 5e-5, "lambda_in": 0.25, "lambda_adv": 10.0, "diff_mode": "data"}
-    contrast = {"alpha": 1.0, "beta": 300.0, "gamma": 1.0, "generative": 1.0, "temperature": 0.1, "lr": 5e-4}
+    intervention: Any = {"lr": 5e-4, "weight_lr": 5e-5, "lambda_in": 0.25, "lambda_adv": 10.0, "diff_mode": "data"}
+    contrast: Any = {"alpha": 1.0, "beta": 300.0, "gamma": 1.0, "generative": 1.0, "temperature": 0.1, "lr": 5e-4}
     return {
         "beta-vae": Case(DSprites(), BetaVAE(beta=4.0, steps=10_000), SCORES),
         "factor-vae": Case(DSprites(), FactorVAE(gamma=10.0, steps=10_000), SCORES),
@@ -216,11 +216,11 @@ def main(options: Options) -> None:
     if not options.table.is_file():
         return
     table = pd.read_csv(options.table)
-    for name, rows in table[table["method"].isin(options.methods)].groupby("method", sort=False):
-        case = cases()[name]  # type: ignore[index]
-        for steps, group in rows.groupby("steps"):
+    for name in options.methods:
+        case = cases()[name]
+        for steps, rows in table[table["method"] == name].groupby("steps"):
             title = f"{name} on {case.data.title()}, {steps:,} steps: mean and 95 % interval"
-            print_table(["precision", "seeds", *case.scores.values()], lines_of(group, case.scores), title)
+            print_table(["precision", "seeds", *case.scores.values()], lines_of(rows, case.scores), title)
 
 
 if __name__ == "__main__":

@@ -92,10 +92,11 @@ def profile_runner(runner: Any, replays: int = REPLAYS) -> dict[str, Any]:
         replay(replays)
         torch.cuda.synchronize()
     kineto: Any = session.profiler
+    cuda: Any = torch.autograd.DeviceType.CUDA  # type: ignore[attr-defined]
     spans = [
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
         for event in kineto.kineto_results.events()
-        if event.device_type() == torch.autograd.DeviceType.CUDA
+        if event.device_type() == cuda
     ]
     return describe_kernels(spans, replays) | {"sampling ms": 1e3 * sampling, "replay ms": 1e3 * replaying}
 
@@ -227,13 +228,13 @@ def _describe_node(node: Any) -> dict[str, Any]:
     """Return group, bytes and operations of a kernel from the compiler's schedule."""
     origins = [origin for part in node.get_nodes() if part.node is not None for origin in part.node.get_origins()]
     names = {str(origin.target).removeprefix("aten.").partition(".")[0] for origin in origins}
-    inner = getattr(node, "node", None)
+    inner: Any = getattr(node, "node", None)
     flops, group = 0, "images between layers, loss"
     if isinstance(inner, torch._inductor.ir.ExternKernel):
         group = f"library: {str(getattr(inner, 'python_kernel_name', '')).rpartition('.')[2]}"
         if group.endswith("mm"):
-            rows, inner_size = inner.get_size(), inner.inputs[-2].get_size()[-1]
-            flops, group = 2 * int(inner_size) * _product(rows), "matrix products"
+            left: Any = inner.inputs[-2]
+            flops, group = 2 * int(left.get_size()[-1]) * _product(inner.get_size()), "matrix products"
     elif any("_foreach" in name for name in names):
         group = "Adam"
     elif "cat" in names:
