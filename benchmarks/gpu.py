@@ -6,6 +6,8 @@ python benchmarks/gpu.py --warm                               # only compile, so
 python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
 python benchmarks/gpu.py --parts lanes                        # whether a lane of a pack is its solo run
 python benchmarks/gpu.py --cases "gin, 28" --packs 1 --tricks measure channels-last   # what the trainer does not do
+python -m benchmarks.gpu --parts training --cases ridge infogan --packs 10 --profile benchmarks/results/profile.json
+                                                              # also kernels and compile times; see profiling.py
 
 Starting a pack takes longer than measuring it. So several calls with different --cases may run side by side: they make
 ready together, measure one at a time while the others wait, and write to the same OUT.
@@ -39,13 +41,12 @@ import numpy as np
 import torch
 import torch._inductor.config
 from torch import Generator, Tensor
-from torch.nn.utils import parameters_to_vector
 
 from unweave import methods
 from unweave.cli.terminal import print_table, print_text
 from unweave.data.containers import Mixing, Table
 from unweave.data.core import Factor, FactorData
-from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D
+from unweave.datasets import DSprites, FlatSheet, GaussianMixture, Shapes3D, Unseen
 from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
@@ -88,6 +89,8 @@ class Options:
     """for HLLE + ICA"""
     budget: float = 1e9
     """seconds after which nothing new is begun"""
+    profile: Path | None = None
+    """where to keep the kernels of a step of each pack, and what compiling it took"""
     warm: bool = False
     """compile and take one step of everything, measure nothing"""
     device: str = "cuda"
@@ -115,6 +118,16 @@ def sprites(device: str) -> FactorData:
     return DSprites().load().to(device)
 
 
+def rooms(device: str) -> FactorData:
+    """3DShapes, rendered on the device: three channels."""
+    return Shapes3D().load().to(device)
+
+
+def colored_digits(device: str) -> FactorData:
+    """Colored, rotated digits, painted on the device; needs the files of MNIST."""
+    return Unseen(of="rotation-colored-mnist").load().to(device)
+
+
 def mixture(device: str) -> FactorData:
     """The artificial data of GIN, mixed beforehand."""
     return GaussianMixture(points=100_000).load().materialize().to(device)
@@ -128,18 +141,31 @@ def cases() -> dict[str, tuple[Callable[..., Any], Callable[[str], FactorData], 
     found["GIN, artificial"] = methods.GIN, mixture, {"batch_size": 1_000, "latent_dim": "all"}
     found["GIN, 28 x 28"] = methods.GIN, digits, {"batch_size": 240}
     found["InterventionAutoencoder"] = methods.InterventionAutoencoder, sprites, {}
+    found["InterventionAutoencoder, ridge"] = methods.InterventionAutoencoder, sprites, {"diff_mode": "ridge"}
+    found["AdaGVAE, 3 channels"] = methods.AdaGVAE, rooms, {}
+    of_digits = {"widths": (32, 64, 128)}
+    nuisances = {"nuisances": ("color", "background")}
+    found["SwapContrast, 28 x 28"] = methods.SwapContrast, colored_digits, of_digits | nuisances
+    found["CNNClassifier, 28 x 28"] = methods.CNNClassifier, colored_digits, of_digits
     found["SwapContrast"] = methods.SwapContrast, sprites, {"label": "shape", "latent_dim": 10}
     found["InfoGANCR"] = methods.InfoGANCR, sprites, {"latent_dim": 5}
     return found
 
 
 def chosen(names: Iterable[str], options: Options) -> list[str]:
-    """Those that --cases asks for; upper case, hyphens and spaces do not matter."""
+    """Those that --cases asks for by name or by a part of it; upper case, hyphens and spaces do not matter."""
 
     def bare(name: str) -> str:
         return re.sub(r"[^a-z0-9]", "", name.lower())
 
-    found = [name for name in names if not options.cases or any(bare(part) in bare(name) for part in options.cases)]
+    names = list(names)
+    exact = {bare(name) for name in names}
+
+    def asked(name: str) -> bool:
+        parts = [bare(part) for part in options.cases]
+        return not parts or any(bare(name) == part if part in exact else part in bare(name) for part in parts)
+
+    found = [name for name in names if asked(name)]
     if not found:
         raise InputError(f"--cases {' '.join(options.cases)}: there are {', '.join(names)}")
     return found
@@ -254,11 +280,16 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
                     way = "; ".join((how, *options.tricks))
                     head = {"case": name, "how": way, "precision": precision, "models": models}
                     with tricks(options):
-                        keep(head | measured(pack, data, how, base, options))
+                        keep(head | measured(pack, data, how, base, options, head))
 
 
 def measured(
-    pack: list[Any], data: FactorData, how: str, base: Callable[[], float], options: Options
+    pack: list[Any],
+    data: FactorData,
+    how: str,
+    base: Callable[[], float],
+    options: Options,
+    head: dict[str, Any],
 ) -> dict[str, Any]:
     """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none.
 
@@ -285,10 +316,26 @@ def measured(
     except Exception as error:
         return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}
     found = {"model-steps/s": round(speed, 1), "ratio": round(speed / eagerly, 1), "eager": round(eagerly, 1)}
-    return found | {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
+    found |= {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
+    if options.profile:  # last: whatever fails here, the rate is known
+        found |= profiled(runner, head | found, options.profile)
+    return found
 
 
-def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> Tensor:
+def profiled(runner: StepRunner, row: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Keep the kernels of a step and what compiling took; return nothing, or why there is no profile."""
+    from benchmarks.profiling import describe_compiling, keep_profile, profile_runner
+
+    try:
+        with the_device(alone=True):
+            kernels = profile_runner(runner)
+    except Exception as error:
+        return {"no profile": f"{type(error).__name__}: {first_line(error)[:200]}"}
+    keep_profile(path, row | {"compiling": describe_compiling()} | kernels)
+    return {}
+
+
+def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> dict[str, Tensor]:
     """Where the weights of the last of some models have gone from their start, after twenty steps in float32."""
     strategy, compiling = how
     cls, load, settings = cases()[name]
@@ -298,12 +345,19 @@ def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> 
         method.validate_settings(data)
     with matmul_precision(pack[0]):
         train(pack, data, strategy=strategy, compiling=compiling)
-    start, end = initialize_network(pack[-1]), pack[-1].net_
-    return parameters_to_vector(end.parameters()).detach() - parameters_to_vector(start.parameters()).detach()
+    start, end = (dict(net.named_parameters()) for net in (initialize_network(pack[-1]), pack[-1].net_))
+    return {k: (end[k] - p).detach() for k, p in start.items()}
+
+
+def total(tensors: Iterable[Tensor]) -> float:
+    """The sum of the squares of all numbers."""
+    return sum(float(v.square().sum()) for v in tensors)
 
 
 def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
-    """The last of three models, against itself trained alone by an eager loop: the share of its way that is another.
+    """The last of a pack, against itself trained alone by an eager loop: the relative deviation of its trajectory.
+
+    The pack has three models, or as many as --packs says first.
 
     Kernels that sum in another order round differently, and Adam makes much of what is nearly zero. How much shows a
     control: alone again, every weight of the start one rounding larger.
@@ -311,15 +365,20 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
     solo, ways = ("fork", "never"), HOW
     if options.device == "cpu":
         solo, ways = ("loop", "never"), {"stack": ("stack", "never"), "stack, compiled": ("stack", "always")}
+    seeds = range(options.packs[0] if options.packs else 3)
     for name in chosen(LANES, options):
-        alone = gone(name, [2], solo, options.device)
+        alone = gone(name, seeds[-1:], solo, options.device)
         with mock.patch("unweave.training.loop.initialize_network", nudged):
-            others = {"alone, one rounding off": gone(name, [2], solo, options.device)}
+            others = {"alone, one rounding off": gone(name, seeds[-1:], solo, options.device)}
         asked = [how for how in ways if how in options.how or options.device == "cpu"]
-        others |= {how: gone(name, [0, 1, 2], ways[how], options.device) for how in asked}
+        others |= {how: gone(name, seeds, ways[how], options.device) for how in asked}
         for how, other in others.items():
-            off = float((other - alone).norm() / alone.norm())
-            keep({"case": f"{name}: a lane and its solo run", "how": how, "relative difference": off})
+            parts = {k: float((other[k] - way).square().sum()) for k, way in alone.items()}
+            off = (sum(parts.values()) / total(alone.values())) ** 0.5
+            most = max(parts, key=lambda k: parts[k])
+            head = {"case": f"{name}: a lane and its solo run", "how": how, "models": len(seeds)}
+            share = round(parts[most] / max(sum(parts.values()), 1e-30), 3)
+            keep(head | {"relative difference": off, "mostly in": most, "share": share})
 
 
 def nudged(method: Any) -> torch.nn.Module:

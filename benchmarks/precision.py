@@ -1,99 +1,226 @@
-"""Does the precision of matrix products change results? The same seeds in float32, TF32 and bf16.
+"""Does the precision of matrix products change results? The same seeds in float32 and in bf16, five methods.
 
-python benchmarks/precision.py                     # beta-VAE on dSprites, for a GPU
-python benchmarks/precision.py --device cpu --steps 100 --seeds 2   # only shows that it runs
+python benchmarks/precision.py                                        # all methods, for a GPU; resumes
+python benchmarks/precision.py --methods beta-vae factor-vae          # some of them
+python benchmarks/precision.py --ways single bf16 control             # also float32 by other kernels
+python benchmarks/precision.py --device cpu --steps 20 --seeds 2 --methods beta-vae   # only shows that it runs
 
-MIG on 10,000 images, and the reconstruction loss over the last tenth of the steps. The rows below have the difference
-of each precision from float32 over seeds: mean and 95 % interval. Runs are stored under OUT.
+Scores on 10,000 observations: MIG and DCI of the codes; the reconstruction loss over the last tenth of the steps; for
+swap+contrast accuracies on test digits with new backgrounds at +-65 degrees; for intervention the translation
+difficulty, which needs no labels. Tables have means with 95 % intervals, then differences from float32 seed by seed.
+The control is float32 by other kernels, which sum in another order: what rounding alone does to a seed. Runs are stored
+under OUT, scores in TABLE; several calls may work side by side on different methods. What the table has of other
+methods, precisions and seeds stays.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+from unittest import mock
 
+import numpy as np
 import pandas as pd
+import torch
+from sklearn.base import clone
 
+from unweave.catalog import load
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import print_table
-from unweave.datasets import DSprites
+from unweave.data.dataset import Dataset
+from unweave.datasets import DSprites, Resampled, Shapes3D, Unseen
+from unweave.datasets.colored import Painted
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
-from unweave.methods import BetaVAE
+from unweave.methods import AdaGVAE, BetaVAE, FactorVAE, InterventionAutoencoder, SwapContrast
+from unweave.methods.neural import Neural
+from unweave.metrics import average_accuracy, worst_group_accuracy
 from unweave.metrics.uncertainty import plus_minus
+from unweave.papers.verdicts import merge_rows
+from unweave.training.loop import train
 
-Precision = Literal["single", "tf32", "bf16"]
-REFERENCE: Precision = "single"
-PRECISIONS: tuple[Precision, ...] = (REFERENCE, "tf32", "bf16")
-SCORES = {"mig": "MIG", "rec": "reconstruction"}
+Name = Literal["beta-vae", "factor-vae", "ada-gvae", "swap-contrast", "intervention"]
+WayName = Literal["single", "bf16", "tf32", "control"]
+REFERENCE: WayName = "single"
+TEST_ANGLES = (-65.0, 65.0)  # degrees, of digits that swap+contrast has not seen at such angles
+
+
+class Way(NamedTuple):
+    """How a pack is trained on a GPU."""
+
+    precision: Literal["single", "tf32", "bf16"]
+    strategy: Literal["stack", "fork"]
+    compiling: Literal["always", "never"]
+
+
+WAYS: dict[WayName, Way] = {
+    "single": Way("single", "stack", "always"),
+    "bf16": Way("bf16", "stack", "always"),
+    "tf32": Way("tf32", "stack", "always"),
+    "control": Way("single", "fork", "never"),
+}
+
+
+class Case(NamedTuple):
+    """A method with all settings that decide its results, its data, and what it is scored by."""
+
+    data: Dataset
+    method: Neural
+    scores: dict[str, str]
+    """Headings by column; columns are those of `execute`, or of `score_digits`."""
+
+
+SCORES = {"mig": "MIG", "dci[trees].disentanglement": "DCI", "rec": "reconstruction"}
+ACCURACIES = {"accuracy": "accuracy", "worst": "worst group"}
+TRANSLATION = {"translation-difficulty[linear].relative": "translation"}
+
+
+@cache
+def cases() -> dict[Name, Case]:
+    """Return the methods of the study with the settings of the papers' tables."""
+    intervention: Any = {"lr": 5e-4, "weight_lr": 5e-5, "lambda_in": 0.25, "lambda_adv": 10.0, "diff_mode": "data"}
+    contrast: Any = {"alpha": 1.0, "beta": 300.0, "gamma": 1.0, "generative": 1.0, "temperature": 0.1, "lr": 5e-4}
+    return {
+        "beta-vae": Case(DSprites(), BetaVAE(beta=4.0, steps=10_000), SCORES),
+        "factor-vae": Case(DSprites(), FactorVAE(gamma=10.0, steps=10_000), SCORES),
+        "ada-gvae": Case(Shapes3D(), AdaGVAE(beta=1.0, steps=6_000), SCORES),
+        "swap-contrast": Case(
+            Unseen(of="rotation-colored-mnist"),
+            SwapContrast(widths=(32, 64, 128), nuisances=("color", "background"), steps=6_000, **contrast),
+            SCORES | ACCURACIES,
+        ),
+        "intervention": Case(
+            Resampled(of="dsprites", part="independent"),
+            InterventionAutoencoder(latent_dim=10, steps=2_500, **intervention),
+            SCORES | TRANSLATION,
+        ),
+    }
 
 
 @dataclass(kw_only=True)
 class Options:
     """The same seeds in every precision."""
 
-    steps: int = 30_000
-    """Gradient steps."""
-    seeds: int = 5
-    """Seeds of every precision."""
-    beta: float = 4.0
-    """Weight of the KL term."""
+    methods: tuple[Name, ...] = ("beta-vae", "factor-vae", "ada-gvae", "swap-contrast", "intervention")
+    """Methods to train."""
+    ways: tuple[WayName, ...] = ("single", "bf16")
+    """Precisions to compare; control: float32 by other kernels."""
+    steps: int = 0
+    """Gradient steps; 0: 10,000 for beta-VAE and FactorVAE, 6,000 for pairs, 2,500 for intervention."""
+    seeds: int = 10
+    """Seeds, which are trained together."""
     device: str = "cuda"
     """Device to train on."""
-    precisions: tuple[Precision, ...] = PRECISIONS
-    """Precisions to compare."""
     out: Path = Path("runs/precision")
     """Folder of the runs."""
     table: Path = Path("benchmarks/results/precision.csv")
     """Path of the table."""
 
 
-def score(folder: Path) -> float:
+# Training -------------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def fixed_strategy(way: Way, device: str) -> Iterator[None]:
+    """Train all packs in one way; on a CPU in the usual one."""
+    if device == "cpu":
+        yield
+        return
+    in_this_way = partial(train, strategy=way.strategy, compiling=way.compiling)
+    with mock.patch("unweave.methods.neural.train", in_this_way):
+        yield
+
+
+def run_pack(name: Name, way: WayName, options: Options) -> pd.DataFrame:
+    """Train and score what is missing of one pack; return a row for each seed."""
+    case = cases()[name]
+    settings: dict[str, Any] = {"precision": WAYS[way].precision, "device": options.device}
+    settings |= {"steps": options.steps} if options.steps else {}
+    runs = [Run(case.data, clone(case.method).set_params(seed=seed, **settings)) for seed in range(options.seeds)]
+    out = options.out / way  # the same precision in another way is the same run
+    columns = [column for column in case.scores if column != "rec" and column not in ACCURACIES]
+    metrics = [column.partition(".")[0] for column in columns]
+    with show_progress() as line, fixed_strategy(WAYS[way], options.device):
+        scores = execute(runs, out, metrics=metrics, retry=True, notify=line.message, callback=line.training)
+    if scores.empty:
+        return scores
+    folders = [out / key for key in scores["key"]]
+    rows = pd.DataFrame({"method": name, "steps": scores["steps"], "way": way, "seed": scores["seed"]})
+    rows["trained"] = [load(folder).trained_ for folder in folders]
+    rows = pd.concat([rows, scores.reindex(columns=columns)], axis=1)  # a collapsed run may have no score
+    rows["rec"] = [final_reconstruction(folder) for folder in folders]
+    if ACCURACIES.keys() <= case.scores.keys():
+        accuracies = pd.DataFrame([score_digits(folder) for folder in folders])
+        rows = pd.concat([rows, accuracies], axis=1)
+    return rows
+
+
+# Scores ---------------------------------------------------------------------------------------------------------------
+
+
+def final_reconstruction(folder: Path) -> float:
     """Return the reconstruction loss over the last tenth of the steps."""
     history = pd.read_parquet(folder / "history.parquet")
     return float(history["rec"].tail(max(1, len(history) // 10)).mean())
 
 
-def lines_of(rows: pd.DataFrame) -> list[list[str]]:
-    """Return means of every precision, and differences from the reference over seeds."""
+@cache
+def test_digits() -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+    """Return images, digits and groups: every test digit on every new background at both angles, in a random color."""
+    data = Unseen(of="rotation-colored-mnist", part="test").load()
+    assert isinstance(data, Painted)
+    angles = data.factors[data.column("angle")].values
+    used = torch.tensor([angles.index(angle) for angle in TEST_ANGLES])
+    rows = torch.cartesian_prod(torch.arange(len(data.gray)), data.allowed[1], used)
+    color = torch.randint(6, (len(rows), 1), generator=torch.Generator().manual_seed(0))
+    points = torch.cat([rows[:, :1], color, rows[:, 1:]], 1)
+    c = data.labels(points).numpy()
+    return torch.cat([data.render(part).float() for part in points.split(10_000)]), c[:, 0], c[:, 1:]
+
+
+def score_digits(folder: Path) -> dict[str, float]:
+    """Return accuracy on test digits, and that of the worst color, background and angle."""
+    x, y, groups = test_digits()
+    method = load(folder)
+    predicted = method.predict(x.numpy()).astype(float)
+    return {"accuracy": average_accuracy(y, predicted), "worst": worst_group_accuracy(y, predicted, groups)}
+
+
+def lines_of(rows: pd.DataFrame, scores: dict[str, str]) -> list[list[str]]:
+    """Return means of every way, and differences from the reference over seeds."""
     lines = []
-    wide = rows.pivot(index="seed", columns="precision")
-    for precision in rows["precision"].unique():
-        cells = [plus_minus(wide[s][precision].dropna()) for s in SCORES]
-        lines.append([precision, f"{len(wide[next(iter(SCORES))][precision].dropna())}", *cells])
-    for precision in rows["precision"].unique():
-        if precision != REFERENCE and REFERENCE in set(rows["precision"]):
-            cells = [plus_minus((wide[s][precision] - wide[s][REFERENCE]).dropna()) for s in SCORES]
-            lines.append([f"{precision} - {REFERENCE}", "", *cells])
+    wide = rows.pivot(index="seed", columns="way")
+    ways = [way for way in WAYS if way in set(rows["way"])]
+    for way in ways:
+        cells = [plus_minus(wide[score][way].dropna()) for score in scores]
+        lines.append([way, f"{(rows['way'] == way).sum()}", *cells])
+    for way in ways:
+        if way != REFERENCE and REFERENCE in ways:
+            cells = [plus_minus((wide[score][way] - wide[score][REFERENCE]).dropna()) for score in scores]
+            lines.append([f"{way} - {REFERENCE}", "", *cells])
     return lines
 
 
 def main(options: Options) -> None:
-    """Train what is missing, and print the table."""
-    runs = {
-        Run(
-            DSprites(),
-            BetaVAE(beta=options.beta, steps=options.steps, seed=seed, precision=precision, device=options.device),
-        ): precision
-        for precision in options.precisions
-        for seed in range(options.seeds)
-    }
-    with show_progress() as line:
-        scores = execute(runs, options.out, metrics=["mig"], notify=line.message, callback=line.training)
-    named = {run.key: precision for run, precision in runs.items()}
-    rows = pd.DataFrame(
-        {
-            "precision": scores["key"].map(named),
-            "seed": scores["seed"],
-            "mig": scores["mig"],
-            "rec": [score(options.out / key) for key in scores["key"]],
-        }
-    )
+    """Train what is missing, and print a table for each method."""
     options.table.parent.mkdir(parents=True, exist_ok=True)
-    rows.to_csv(options.table, index=False)
-    title = f"beta-VAE, beta {options.beta:g}, dSprites, {options.steps:,} steps: mean and 95 % interval"
-    print_table(["precision", "seeds", *SCORES.values()], lines_of(rows), title)
+    for name in options.methods:
+        for way in options.ways:
+            rows = run_pack(name, way, options)
+            if not rows.empty:
+                merge_rows(rows, options.table, ["method", "steps", "way", "seed"])
+    if not options.table.is_file():
+        return
+    table = pd.read_csv(options.table)
+    for name in options.methods:
+        case = cases()[name]
+        for steps, rows in table[table["method"] == name].groupby("steps"):
+            title = f"{name} on {case.data.title()}, {steps:,} steps: mean and 95 % interval"
+            print_table(["precision", "seeds", *case.scores.values()], lines_of(rows, case.scores), title)
 
 
 if __name__ == "__main__":
