@@ -17,6 +17,7 @@ from unweave.methods.base import Method
 from unweave.methods.linear import excess_kurtosis, unmix
 from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch
 from unweave.methods.spectral.circular import (
+    MIN_PERSISTENCE,
     choose_with_angle,
     circular_isometry,
     embed_with_angle,
@@ -37,7 +38,7 @@ from unweave.methods.spectral.diagnosis import (
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
 from unweave.methods.spectral.isometry import isometry_score, rescaled_distances, select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
-from unweave.methods.spectral.loops import find_loop, to_full_turn
+from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
 from unweave.methods.spectral.preprocessing import Projection, project_data
@@ -160,8 +161,7 @@ class SpectralICA(Method):
         cloud = view.search.cloud
         self.dimension_: dict[str, float] = view.trial.votes
         embedding, self.searched_ = view.search.choose_neighbors(view.trial)
-        circular = self._embed_loop(view, embedding) if view.loop and self.linear else None
-        embedding = circular or embedding
+        embedding = self._embed_loop(view, embedding) or embedding
         y = torch.from_numpy(embedding.y)
         y = y - y.mean(0)
         self.embedding_, self.codes_ = y, y @ unmix(y, self.seed).T
@@ -205,21 +205,28 @@ class SpectralICA(Method):
         choice = select_columns(y[cloud.scored], d, cloud.pairs, margin=MIN_ISOMETRY_GAIN if self.linear else np.inf)
         return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
 
-    def _embed_loop(self, view: View, flat: Embedding) -> Embedding | None:
+    def _embed_loop(self, view: View, chosen: Embedding) -> Embedding | None:
         """Embed by an angle and linear codes; None if that is no better than linear codes alone."""
-        cloud, angle = view.search.cloud, view.loop.angle if view.loop else np.empty(0)
+        search, loop = view.search, view.loop
+        if loop is None or loop.persistence < MIN_PERSISTENCE or has_several_loops(loop) or not self.linear:
+            return None
 
         def embed(d: int, k: int) -> Embedding:
-            values, y = self._eigenvectors(cloud, d, k)
-            return embed_with_angle(cloud, angle, y, values, k, d)
+            values, y = self._eigenvectors(search.cloud, d, k)
+            return embed_with_angle(search.cloud, loop.angle, y, values, k, d)
 
-        def sizes(d: int) -> list[int]:
+        def best_flat(d: int) -> Embedding:
+            first = self._embed(search.cloud, d, search.first_size(d))
+            return chosen if d == chosen.d else search.choose_neighbors(first)[0]
+
+        def best_circular(d: int) -> Embedding:
             least = min_hessian_neighbors(d)
-            every = view.search.connected_sizes(d) if self.n_neighbors == "auto" else [self.n_neighbors]
-            return [k for k in every if k >= least] or [least]
+            sizes = search.connected_sizes(d) if self.n_neighbors == "auto" else [self.n_neighbors]
+            trials = [embed(d, k) for k in [k for k in sizes if k >= least] or [least]]
+            return max(trials, key=lambda trial: trial.choice.score)
 
-        dimensions = {flat.d} if self.latent_dim != "auto" else {flat.d, flat.d - 1}
-        return choose_with_angle(flat, dimensions, sizes, embed)
+        dimensions = {chosen.d, *({chosen.d - 1, chosen.d - 2} if self.latent_dim == "auto" else ())}
+        return choose_with_angle(chosen, {d for d in dimensions if d >= 1}, best_flat, best_circular)
 
     def _eigenvectors(self, cloud: PointCloud, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the smallest eigenvalues (q,) and their vectors (n, q), of unit variance, in d dimensions.

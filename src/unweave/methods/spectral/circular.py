@@ -20,8 +20,9 @@ from unweave.methods.spectral.point_cloud import Embedding, PointCloud
 from unweave.methods.spectral.tangent_space import assemble_rows, second_derivatives
 
 MIN_ANGLE_ISOMETRY = 0.85  # of an embedding with an angle
-MIN_ANGLE_GAIN = 0.05  # in isometry, over an embedding without an angle in as many dimensions
-FEWER_TOLERANCE = 0.02  # loss in isometry that one dimension less is worth
+MIN_ANGLE_GAIN = 0.05  # in isometry, over embeddings without an angle in as many dimensions
+FEWER_TOLERANCE = 0.02  # loss in isometry, compared with an embedding in more dimensions
+MIN_PERSISTENCE = 2.4  # of the loop
 
 
 def straighten_angle(cloud: PointCloud, angle: np.ndarray, flat: np.ndarray, k: int) -> np.ndarray:
@@ -85,27 +86,28 @@ def embed_with_angle(
 
 
 def choose_with_angle(
-    flat: Embedding,
+    chosen: Embedding,
     dimensions: Iterable[int],
-    sizes: Callable[[int], list[int]],
-    embed: Callable[[int, int], Embedding],
+    best_flat: Callable[[int], Embedding],
+    best_circular: Callable[[int], Embedding],
 ) -> Embedding | None:
-    """Return an embedding with an angle if it is better than one without; None otherwise.
+    """Return an embedding with an angle if it is better than those without; None otherwise.
 
-    It must keep near distances clearly better, or as well with fewer dimensions. A sheet with a hole has a loop, too,
-    but lies flat.
+    It must keep near distances clearly better than linear codes of as many or fewer dimensions, and about as well as
+    the embedding that was chosen before. A sheet with a hole has a loop, too, but lies flat.
 
     Args:
-        flat: The best embedding without an angle.
+        chosen: The best embedding without an angle, in any dimension.
         dimensions: Dimensions to try, with the angle.
-        sizes: Sizes of neighborhoods to try in d dimensions.
-        embed: Embeds in d dimensions with k neighbors: (d, k).
+        best_flat: Returns the best embedding without an angle in d dimensions.
+        best_circular: Returns the best embedding with an angle in d dimensions.
     """
-    for d in sorted(d for d in set(dimensions) if d >= 2):
-        best = max((embed(d, k) for k in sizes(d)), key=lambda trial: trial.choice.score)
-        least = flat.choice.score + (-FEWER_TOLERANCE if d < flat.d else MIN_ANGLE_GAIN)
-        if best.choice.score > max(least, MIN_ANGLE_ISOMETRY):
-            return best
+    highest = 0.0
+    for d in sorted(set(dimensions)):
+        highest = max(highest, best_flat(d).choice.score)
+        least = max(highest + MIN_ANGLE_GAIN, MIN_ANGLE_ISOMETRY, chosen.choice.score - FEWER_TOLERANCE)
+        if d > 1 and (trial := best_circular(d)).choice.score > least:
+            return trial
     return None
 
 

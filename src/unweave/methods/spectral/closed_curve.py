@@ -13,17 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.methods.spectral.loops import Loop, to_full_turn, wrap_angle
+from unweave.methods.spectral.loops import Loop, has_several_loops, to_full_turn, wrap_angle
 from unweave.methods.spectral.neighbors import build_tree
 
 REFINEMENTS = 4  # times that points are projected onto the curve and the curve is averaged again, with noise
 CV_TOLERANCE = 1.05  # cross-validated error above the smallest by this factor counts as equal, and more averaging wins
 MIN_NODES = 60  # of a curve whose nodes average several points
 MAX_GAP = 2.5  # the largest step divided by the second: beyond, the curve is open
-N_FOLLOWING = 3  # points before and after each on a curve, which are its nearest ones
-MAX_SPREAD = (1.12, 1.2, 1.35)  # of `spread_of_order`: surely a curve (few points, many points), possibly one
-MANY_POINTS = 150
-MIN_CURVE_PERSISTENCE = 3.0  # of a loop that is surely a curve
+N_FOLLOWING = 3  # points before each on a curve and after it, which are its nearest ones
+MAX_CLEAN_SPREAD = 1.06  # of `spread_of_order` on a curve without noise
+MAX_NOISY_SPREAD = (1.1, 1.25)  # on a persistent loop with noise: of few points, of many
+MAX_DOUBTFUL_SPREAD = (1.12, 1.35)  # on what may be a curve: of few points, of many
+MANY_POINTS = 150  # below, a few points in a wide band look like a curve
+MIN_NOISY_PERSISTENCE = 4.0
 EVEN_WINDOW = 72  # of a full turn: steps are compared at this scale
 MAX_ROUGHNESS = 0.35  # standard deviation of the log-ratio of steps that follow each other, if they are even
 MAX_STEP_RANGE = 2.5  # ratio of large to small steps (95 % and 5 %), if they are even
@@ -63,15 +65,23 @@ def fit_closed_curve(points: np.ndarray, neighbors: np.ndarray, loop: Loop) -> C
     angle, nodes = refine_order(points, loop.angle)
     steps = np.sort(_steps(nodes))
     spread = spread_of_order(points, neighbors, angle)
-    if spread > MAX_SPREAD[-1] or steps[-1] > MAX_GAP * steps[-2]:
+    many = len(points) > MANY_POINTS
+    if spread > MAX_DOUBTFUL_SPREAD[many] or steps[-1] > MAX_GAP * steps[-2] or has_several_loops(loop):
         return None
     even = has_even_steps(nodes)
     arc_length, counted = node_angles(nodes, even=False), node_angles(nodes, even=True)
     turned = wrap_angle(arc_length - counted)
     curve = ClosedCurve(torch.from_numpy(nodes), torch.from_numpy(counted if even else arc_length))
-    certain = spread < MAX_SPREAD[len(points) > MANY_POINTS] and loop.persistence > MIN_CURVE_PERSISTENCE
+    noisy = loop.persistence > MIN_NOISY_PERSISTENCE and spread < MAX_NOISY_SPREAD[many]
     angles = curve(torch.from_numpy(points)).numpy()
-    return CurveFit(curve, angles, certain, even, float(np.median(np.abs(turned - np.median(turned)))), loop)
+    return CurveFit(
+        curve,
+        angles,
+        noisy or spread < MAX_CLEAN_SPREAD,
+        even,
+        float(np.median(np.abs(turned - np.median(turned)))),
+        loop,
+    )
 
 
 def refine_order(points: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,15 +142,21 @@ def project(nodes: np.ndarray, angles: np.ndarray, points: np.ndarray) -> tuple[
 
 
 def spread_of_order(points: np.ndarray, neighbors: np.ndarray, angle: np.ndarray) -> float:
-    """Return how far points are that follow each other by angle, divided by the distance of nearest neighbors.
+    """Return how far the nearest points along the curve are, divided by the distance of nearest neighbors.
 
-    On a curve these are the same points, and the ratio is near 1. On a wide band, or on a cylinder, points of nearly
-    the same angle are far from each other.
+    On a curve these are the same points, and the ratio is 1. On a wide band, or on a cylinder, points of nearly the same
+    angle are far from each other.
     """
-    ordered = points[np.argsort(angle)]
-    following = np.mean([_steps(ordered, lag).mean() for lag in range(1, N_FOLLOWING + 1)])
-    near = neighbors[:, 1 : 2 * N_FOLLOWING + 1]
-    return float(following / max(np.linalg.norm(points[near] - points[:, None], axis=2).mean(), 1e-300))
+    ordered, count = points[np.argsort(angle, kind="stable")], min(2 * N_FOLLOWING, len(points) // 2)
+    position = np.cumsum(_steps(ordered))
+    along, direct = [], []
+    for lag in range(1, count + 1):  # points after each one, then the same seen from these
+        distance, length = _steps(ordered, lag), (np.roll(position, -lag) - position) % position[-1]
+        along += [length, np.roll(length, lag)]
+        direct += [distance, np.roll(distance, lag)]
+    nearest = np.argsort(along, axis=0)[:count]
+    near = np.linalg.norm(points[neighbors[:, 1 : count + 1]] - points[:, None], axis=2)
+    return float(np.take_along_axis(np.array(direct), nearest, 0).mean() / max(near.mean(), 1e-300))
 
 
 def has_even_steps(nodes: np.ndarray) -> bool:

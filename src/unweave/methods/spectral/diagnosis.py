@@ -8,7 +8,7 @@ import numpy as np
 
 from unweave.methods.spectral.closed_curve import CurveFit
 from unweave.methods.spectral.isometry import Pairs
-from unweave.methods.spectral.loops import Loop
+from unweave.methods.spectral.loops import Loop, has_several_loops
 from unweave.methods.spectral.point_cloud import Embedding
 from unweave.utils.errors import plural
 
@@ -16,7 +16,6 @@ MIN_POINTS = 50  # below which the isometry of an embedding says nothing
 MIN_DISTANCES = 12  # different near distances, below which points lie on a grid
 MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvectors is uncertain
 MIN_REPORTED_PERSISTENCE = 2.5  # of a loop that no code describes
-MIN_SECOND_LOOP = 0.7  # persistence of a second loop, relative to the first
 HIGH_ISOMETRY, LOW_ISOMETRY = 0.9, 0.7
 
 
@@ -54,7 +53,7 @@ def describe_loop(loop: Loop, embedding: Embedding, *, is_curve: bool) -> list[s
         return [f"The data are a closed loop (persistence {loop.persistence:.1f}): latent_dim=1 gives its angle."]
     if loop.persistence < MIN_REPORTED_PERSISTENCE:
         return []
-    if loop.second > MIN_SECOND_LOOP * loop.persistence:
+    if has_several_loops(loop):
         both = f"persistence {loop.persistence:.1f} and {loop.second:.1f}"
         return [f"The data go around several loops ({both}), which no angle describes: all codes are linear."]
     if embedding.choice.score > HIGH_ISOMETRY:

@@ -21,10 +21,12 @@ from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.neighbors import build_tree, find_neighbors, is_connected
 
 MIN_PERSISTENCE = 2.0  # below which a loop is an accident of sampling; what exceeds it is examined further
+MIN_SECOND_PERSISTENCE = 2.5  # of a second loop that counts
+MIN_SECOND_SHARE = 0.7  # of its persistence in that of the first
 MAX_POINTS = 400  # whose graph is searched for loops; averages represent more
 MAX_LANDMARKS = 80  # on which cohomology is computed
 GRAPH_SIZES = (1.5, 2.0, 3.0)  # neighborhoods, in multiples of the smallest one that connects the graph
-ROUNDING = 1e-9  # radians
+ROUNDING = 1e-5  # radians, of images in single precision
 MAX_EMPTY_ARC = np.pi  # in radians: a coordinate that leaves more of the circle empty does not go around
 
 
@@ -35,6 +37,11 @@ class Loop(NamedTuple):
     persistence: float
     second: float  # persistence of the next loop; 1 if there is none
     k: int  # size of the neighborhoods
+
+
+def has_several_loops(loop: Loop) -> bool:
+    """Return whether there is a second loop that is nearly as persistent as the first, as in a torus or an eight."""
+    return loop.second > max(MIN_SECOND_PERSISTENCE, MIN_SECOND_SHARE * loop.persistence)
 
 
 def wrap_angle(angle: np.ndarray) -> np.ndarray:
