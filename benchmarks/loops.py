@@ -12,7 +12,6 @@ Without an argument, all of them.
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -223,19 +222,15 @@ def manifolds() -> None:
         print(f"| {name} | {answer} | " + " | ".join(cells) + " |", flush=True)
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
 def cost() -> None:
     images, rolls, flat = squares(3_000)[0], swiss_roll(3_000)[0], sheet(3_000, 3)[0]
     for name, x in (("images", images), ("swiss roll", rolls), ("three dimensions", flat)):
         times: dict[str, list[float]] = {"auto": [], "never": []}
         for _ in range(5):
             for loops, values in times.items():
-                values.append(seconds(lambda loops=loops, x=x: fitted(x, loops=loops)))
+                start = time.perf_counter()
+                fitted(x, loops=loops)
+                values.append(time.perf_counter() - start)
         auto, never = (float(np.min(values)) for values in times.values())
         print(
             f"3,000 points, {name}: {auto:.2f} s with the search for loops, {never:.2f} s without: {auto / never:.2f}"

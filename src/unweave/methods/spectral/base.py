@@ -16,14 +16,7 @@ from unweave.data.core import FactorData
 from unweave.methods.base import Method
 from unweave.methods.linear import excess_kurtosis, unmix
 from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch
-from unweave.methods.spectral.circular import (
-    MIN_PERSISTENCE,
-    choose_with_angle,
-    circular_isometry,
-    embed_with_angle,
-    min_hessian_neighbors,
-    orient_angles,
-)
+from unweave.methods.spectral.circular import AngleSearch, circular_isometry, orient_angles
 from unweave.methods.spectral.closed_curve import ClosedCurve, CurveFit, fit_closed_curve
 from unweave.methods.spectral.diagnosis import (
     MIN_POINTS,
@@ -88,8 +81,9 @@ class SpectralICA(Method):
     """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
     on_disconnected: Literal["error", "largest"] = "error"
     """If the neighbor graph falls into parts: stop, or learn from the largest one."""
-    loops: Literal["auto", "never"] = "auto"
-    """Where the data go around a closed loop, the first code is an angle in radians. never: all codes are linear."""
+    loops: Literal["auto", "arc-length", "steps", "never"] = "auto"
+    """Where data go around a closed loop, the first code is an angle: arc length, or steps where these are even (auto),
+    or always one of them. never: all codes are linear."""
 
     device: str = "auto"
     """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbors and tangent spaces. The rest uses the CPU."""
@@ -125,6 +119,12 @@ class SpectralICA(Method):
         self.points_: Tensor = best.search.cloud.points
         self.nodes_: Tensor | None = None
         self.node_angles_: Tensor | None = None
+        self.dimension_: dict[str, float] = {}
+        self.searched_: dict[str, float] = {}
+        self.eigenvalues_: list[float] = []
+        self.eigengap_ = float("inf")
+        self.kurtosis_: list[float] = []
+        self.kurtosis_error_: list[float] = []
         if best.is_curve:
             assert best.curve is not None
             self._learn_curve(best.search.cloud, best.curve)
@@ -135,8 +135,9 @@ class SpectralICA(Method):
         """Return the observations blurred by `sigma`, the loop they make, and a first embedding if it is needed."""
         projection, cloud = self._prepare(data, indices, sigma)
         points = cloud.points.numpy()
-        loop = find_loop(points, cloud.neighbors) if self.loops == "auto" else None
-        curve = fit_closed_curve(points, cloud.neighbors, loop) if loop else None
+        loop = find_loop(points, cloud.neighbors) if self.loops != "never" else None
+        even = None if self.loops == "auto" else self.loops == "steps"
+        curve = fit_closed_curve(points, cloud.neighbors, loop, even=even) if loop else None
         search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
         view = View(sigma, projection, search, loop, curve, None, self.latent_dim in ("auto", 1))
         return view if curves_only or view.is_curve else view._replace(trial=search.choose_dimension(self.latent_dim))
@@ -147,26 +148,24 @@ class SpectralICA(Method):
         curve = fit.curve.turn(zero, direction)
         self.nodes_, self.node_angles_ = curve
         angle = curve(cloud.points)
-        self.codes_, self.periods_ = angle[:, None], [2 * pi]
-        self.embedding_ = torch.stack([angle.cos(), angle.sin()], 1)
-        self.dimension_, self.searched_, self.eigenvalues_, self.eigengap_ = {}, {}, [], float("inf")
+        self.codes_, self.embedding_ = angle[:, None], torch.stack([angle.cos(), angle.sin()], 1)
         self.latent_dim_, self.n_neighbors_ = 1, fit.loop.k
+        self.periods_: list[float | None] = [2 * pi]
         self.isometry_ = circular_isometry(angle.numpy()[cloud.scored], cloud.pairs)
-        self.kurtosis_, self.kurtosis_error_ = [], []
         self.diagnosis_ = [*cloud.notes, *describe_blur(self.smooth_), *describe_curve(fit)]
 
     def _learn_embedding(self, view: View) -> None:
         """Learn codes from an embedding; the first of them is an angle where the data go around a loop."""
         assert view.trial is not None
         cloud = view.search.cloud
-        self.dimension_: dict[str, float] = view.trial.votes
+        self.dimension_ = view.trial.votes
         embedding, self.searched_ = view.search.choose_neighbors(view.trial)
         embedding = self._embed_loop(view, embedding) or embedding
         y = torch.from_numpy(embedding.y)
         y = y - y.mean(0)
         self.embedding_, self.codes_ = y, y @ unmix(y, self.seed).T
         self.latent_dim_, self.n_neighbors_ = embedding.d, embedding.k
-        self.periods_: list[float | None] = [None] * embedding.d
+        self.periods_ = [None] * embedding.d
         if embedding.angle is not None:
             self._add_angle(torch.from_numpy(embedding.angle), cloud)
         self.eigenvalues_ = [float(v) for v in embedding.values]
@@ -206,27 +205,11 @@ class SpectralICA(Method):
         return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
 
     def _embed_loop(self, view: View, chosen: Embedding) -> Embedding | None:
-        """Embed by an angle and linear codes; None if that is no better than linear codes alone."""
-        search, loop = view.search, view.loop
-        if loop is None or loop.persistence < MIN_PERSISTENCE or has_several_loops(loop) or not self.linear:
+        """Embed by an angle and linear codes; None if that is no better than the linear codes that were chosen."""
+        if view.loop is None or has_several_loops(view.loop) or not self.linear:
             return None
-
-        def embed(d: int, k: int) -> Embedding:
-            values, y = self._eigenvectors(search.cloud, d, k)
-            return embed_with_angle(search.cloud, loop.angle, y, values, k, d)
-
-        def best_flat(d: int) -> Embedding:
-            first = self._embed(search.cloud, d, search.first_size(d))
-            return chosen if d == chosen.d else search.choose_neighbors(first)[0]
-
-        def best_circular(d: int) -> Embedding:
-            least = min_hessian_neighbors(d)
-            sizes = search.connected_sizes(d) if self.n_neighbors == "auto" else [self.n_neighbors]
-            trials = [embed(d, k) for k in [k for k in sizes if k >= least] or [least]]
-            return max(trials, key=lambda trial: trial.choice.score)
-
-        dimensions = {chosen.d, *({chosen.d - 1, chosen.d - 2} if self.latent_dim == "auto" else ())}
-        return choose_with_angle(chosen, {d for d in dimensions if d >= 1}, best_flat, best_circular)
+        dimensions = {chosen.d} if self.latent_dim != "auto" else {2, *(max(1, chosen.d - i) for i in range(3))}
+        return AngleSearch(view.search, view.loop, self._eigenvectors).choose(chosen, dimensions)
 
     def _eigenvectors(self, cloud: PointCloud, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the smallest eigenvalues (q,) and their vectors (n, q), of unit variance, in d dimensions.

@@ -8,21 +8,25 @@ angle that bends least.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.sparse import csc_matrix
 
+from unweave.methods.spectral.automatic import EmbeddingSearch
 from unweave.methods.spectral.eigensolver import factorize
 from unweave.methods.spectral.isometry import Pairs, isometry_score, select_columns
-from unweave.methods.spectral.loops import wrap_angle
+from unweave.methods.spectral.loops import Loop, wrap_angle
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud
-from unweave.methods.spectral.tangent_space import assemble_rows, second_derivatives
+from unweave.methods.spectral.tangent_space import assemble_rows, min_hessian_neighbors, second_derivatives
 
 MIN_ANGLE_ISOMETRY = 0.85  # of an embedding with an angle
 MIN_ANGLE_GAIN = 0.05  # in isometry, over embeddings without an angle in as many dimensions
 FEWER_TOLERANCE = 0.02  # loss in isometry, compared with an embedding in more dimensions
-MIN_PERSISTENCE = 2.4  # of the loop
+SURE_PERSISTENCE = 4.0  # of a loop that counts even where no codes keep near distances
+MAX_SPARSE_ISOMETRY = 0.9  # of codes that do not
+SPARSE_TOLERANCE = 0.1  # loss in isometry, there
 
 
 def straighten_angle(cloud: PointCloud, angle: np.ndarray, flat: np.ndarray, k: int) -> np.ndarray:
@@ -70,6 +74,8 @@ def embed_with_angle(
 ) -> Embedding:
     """Return an embedding by an angle and d - 1 linear codes.
 
+    Where no angle keeps near distances, since the points are too sparse for that, it stays the first one.
+
     Args:
         cloud: The points.
         angle: A first circular coordinate, (n,).
@@ -78,42 +84,66 @@ def embed_with_angle(
         k: Size of the neighborhoods.
         d: Dimension of the manifold, with the angle.
     """
-    angle = straighten_angle(cloud, angle, y[:, : d - 1], k)
-    steps = circular_steps(angle[cloud.scored], cloud.pairs)
-    choice = select_columns(y[cloud.scored], d - 1, cloud.pairs, steps=steps)
-    y = y[:, list(choice.columns)]
-    return Embedding(k, d, y, values, choice, {}, remove_shear(angle, y, cloud))
+    for trial in (straighten_angle(cloud, angle, y[:, : d - 1], k), angle):
+        steps = circular_steps(trial[cloud.scored], cloud.pairs)
+        choice = select_columns(y[cloud.scored], d - 1, cloud.pairs, steps=steps)
+        chosen = y[:, list(choice.columns)]
+        if choice.score > MIN_ANGLE_ISOMETRY:
+            return Embedding(k, d, chosen, values, choice, {}, remove_shear(trial, chosen, cloud))
+    return Embedding(k, d, chosen, values, choice, {}, angle)
 
 
-def choose_with_angle(
-    chosen: Embedding,
-    dimensions: Iterable[int],
-    best_flat: Callable[[int], Embedding],
-    best_circular: Callable[[int], Embedding],
-) -> Embedding | None:
-    """Return an embedding with an angle if it is better than those without; None otherwise.
+@dataclass(frozen=True)
+class AngleSearch:
+    """The search for an embedding by an angle and linear codes, of data with a loop."""
 
-    It must keep near distances clearly better than linear codes of as many or fewer dimensions, and about as well as
-    the embedding that was chosen before. A sheet with a hole has a loop, too, but lies flat.
+    search: EmbeddingSearch
+    loop: Loop
+    eigenvectors: Callable[[PointCloud, int, int], tuple[np.ndarray, np.ndarray]]
+    """Returns eigenvalues and eigenvectors of a cloud in d dimensions with k neighbors: (cloud, d, k)."""
 
-    Args:
-        chosen: The best embedding without an angle, in any dimension.
-        dimensions: Dimensions to try, with the angle.
-        best_flat: Returns the best embedding without an angle in d dimensions.
-        best_circular: Returns the best embedding with an angle in d dimensions.
-    """
-    highest = 0.0
-    for d in sorted(set(dimensions)):
-        highest = max(highest, best_flat(d).choice.score)
-        least = max(highest + MIN_ANGLE_GAIN, MIN_ANGLE_ISOMETRY, chosen.choice.score - FEWER_TOLERANCE)
-        if d > 1 and (trial := best_circular(d)).choice.score > least:
-            return trial
-    return None
+    def choose(self, chosen: Embedding, dimensions: Iterable[int]) -> Embedding | None:
+        """Return an embedding with an angle if it is better than those without; None otherwise.
 
+        It must keep near distances clearly better than linear codes of as many or fewer dimensions, and about as well
+        as the embedding without an angle that was chosen before. A sheet with a hole has a loop, too, but lies flat.
+        Where no codes keep near distances, a persistent loop decides.
+        """
+        highest, fallback = 0.0, None
+        for d in sorted(filter(self._is_possible, set(dimensions))):
+            flat = chosen if d == chosen.d else self._best_flat(d)
+            highest = max(highest, flat.choice.score)
+            if d == 1:
+                continue
+            trial = self._best_circular(d)
+            least = max(highest + MIN_ANGLE_GAIN, MIN_ANGLE_ISOMETRY, chosen.choice.score - FEWER_TOLERANCE)
+            if trial.choice.score > least:
+                return trial
+            if fallback is None and trial.choice.score > highest - SPARSE_TOLERANCE:
+                fallback = trial
+        persistent = self.loop.persistence > SURE_PERSISTENCE
+        return fallback if persistent and highest < MAX_SPARSE_ISOMETRY else None
 
-def min_hessian_neighbors(d: int) -> int:
-    """Return the coefficients of a quadratic function of d coordinates: a constant, slopes and second derivatives."""
-    return 1 + d + d * (d + 1) // 2
+    def _is_possible(self, d: int) -> bool:
+        """Return whether there are enough neighbors and features for d dimensions."""
+        cloud = self.search.cloud
+        return min_hessian_neighbors(d) < cloud.neighbors.shape[1] and d <= cloud.points.shape[1]
+
+    def _best_flat(self, d: int) -> Embedding:
+        """Return the best embedding without an angle in d dimensions."""
+        first = self.search.embed(self.search.cloud, d, self.search.first_size(d))
+        return self.search.choose_neighbors(first)[0]
+
+    def _best_circular(self, d: int) -> Embedding:
+        """Return the best embedding with an angle in d dimensions."""
+        least, k = min_hessian_neighbors(d), self.search.n_neighbors
+        sizes = self.search.connected_sizes(d) if k == "auto" else [k]
+        trials = [self._embed(d, max(k, least)) for k in sizes if k >= least or k == sizes[-1]]
+        return max(trials, key=lambda trial: trial.choice.score)
+
+    def _embed(self, d: int, k: int) -> Embedding:
+        values, y = self.eigenvectors(self.search.cloud, d, k)
+        return embed_with_angle(self.search.cloud, self.loop.angle, y, values, k, d)
 
 
 def orient_angles(angles: np.ndarray) -> tuple[float, int]:

@@ -22,8 +22,8 @@ MIN_NODES = 60  # of a curve whose nodes average several points
 MAX_GAP = 2.5  # the largest step divided by the second: beyond, the curve is open
 N_FOLLOWING = 3  # points before each on a curve and after it, which are its nearest ones
 MAX_CLEAN_SPREAD = 1.06  # of `spread_of_order` on a curve without noise
-MAX_NOISY_SPREAD = (1.1, 1.25)  # on a persistent loop with noise: of few points, of many
-MAX_DOUBTFUL_SPREAD = (1.12, 1.35)  # on what may be a curve: of few points, of many
+MAX_NOISY_SPREAD = (1.1, 1.15)  # on a persistent loop with noise: of few points, of many
+MAX_DOUBTFUL_SPREAD = (1.12, 1.25)  # on what may be a curve: of few points, of many
 MANY_POINTS = 150  # below, a few points in a wide band look like a curve
 MIN_NOISY_PERSISTENCE = 4.0
 EVEN_WINDOW = 72  # of a full turn: steps are compared at this scale
@@ -53,35 +53,32 @@ class CurveFit(NamedTuple):
     """A closed curve fitted to points, and how well they agree with it."""
 
     curve: ClosedCurve
-    angles: np.ndarray  # (n,): of the points
     certain: bool  # whether the points are surely a curve; otherwise an embedding may be better
     even: bool  # whether the angle counts steps; otherwise it is arc length
     difference: float  # median difference of the two, in radians
     loop: Loop
 
 
-def fit_closed_curve(points: np.ndarray, neighbors: np.ndarray, loop: Loop) -> CurveFit | None:
-    """Return the closed curve through points (n, D) with neighbors (n, k + 1); None if they are none, or it is open."""
+def fit_closed_curve(
+    points: np.ndarray, neighbors: np.ndarray, loop: Loop, *, even: bool | None = None
+) -> CurveFit | None:
+    """Return the closed curve through points (n, D) with neighbors (n, k + 1); None if they are none, or it is open.
+
+    The angle counts steps (`even`), or is arc length; by default it counts them where they are even.
+    """
     angle, nodes = refine_order(points, loop.angle)
     steps = np.sort(_steps(nodes))
     spread = spread_of_order(points, neighbors, angle)
     many = len(points) > MANY_POINTS
     if spread > MAX_DOUBTFUL_SPREAD[many] or steps[-1] > MAX_GAP * steps[-2] or has_several_loops(loop):
         return None
-    even = has_even_steps(nodes)
+    even = has_even_steps(nodes) if even is None else even
     arc_length, counted = node_angles(nodes, even=False), node_angles(nodes, even=True)
     turned = wrap_angle(arc_length - counted)
     curve = ClosedCurve(torch.from_numpy(nodes), torch.from_numpy(counted if even else arc_length))
     noisy = loop.persistence > MIN_NOISY_PERSISTENCE and spread < MAX_NOISY_SPREAD[many]
-    angles = curve(torch.from_numpy(points)).numpy()
-    return CurveFit(
-        curve,
-        angles,
-        noisy or spread < MAX_CLEAN_SPREAD,
-        even,
-        float(np.median(np.abs(turned - np.median(turned)))),
-        loop,
-    )
+    certain = noisy or spread < MAX_CLEAN_SPREAD
+    return CurveFit(curve, certain, even, float(np.median(np.abs(turned - np.median(turned)))), loop)
 
 
 def refine_order(points: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,14 +141,16 @@ def project(nodes: np.ndarray, angles: np.ndarray, points: np.ndarray) -> tuple[
 def spread_of_order(points: np.ndarray, neighbors: np.ndarray, angle: np.ndarray) -> float:
     """Return how far the nearest points along the curve are, divided by the distance of nearest neighbors.
 
-    On a curve these are the same points, and the ratio is 1. On a wide band, or on a cylinder, points of nearly the same
-    angle are far from each other.
+    On a curve these are the same points, and the ratio is 1. On a wide band, or on a cylinder, points of nearly the
+    same angle are far from each other.
     """
-    ordered, count = points[np.argsort(angle, kind="stable")], min(2 * N_FOLLOWING, len(points) // 2)
-    position = np.cumsum(_steps(ordered))
+    ordered = points[np.argsort(angle, kind="stable")]
+    count = min(2 * N_FOLLOWING, len(points) // 2, neighbors.shape[1] - 1)
+    total = _steps(ordered).sum()
+    position = np.cumsum(_steps(ordered)) - _steps(ordered)
     along, direct = [], []
     for lag in range(1, count + 1):  # points after each one, then the same seen from these
-        distance, length = _steps(ordered, lag), (np.roll(position, -lag) - position) % position[-1]
+        distance, length = _steps(ordered, lag), (np.roll(position, -lag) - position) % total
         along += [length, np.roll(length, lag)]
         direct += [distance, np.roll(distance, lag)]
     nearest = np.argsort(along, axis=0)[:count]

@@ -36,11 +36,11 @@ def describe_curve(fit: CurveFit) -> list[str]:
     """Return that the data are a closed curve, and what its angle measures."""
     text = f"The data are a closed loop (persistence {fit.loop.persistence:.1f})"
     certainty = "" if fit.certain else ", but noise or few points make that uncertain"
-    measures = ("counts steps, which are even", "arc length") if fit.even else ("is arc length", "even steps")
+    measures = ("counts steps", "arc-length") if fit.even else ("is arc length", "steps")
     degrees = np.degrees(fit.difference)
     return [
         f"{text}{certainty}: code 1 is an angle in radians, period 2 pi.",
-        f"It {measures[0]}; {measures[1]} would change it by {degrees:.1f} degrees (median).",
+        f"It {measures[0]} along the loop; loops={measures[1]!r} would change it by {degrees:.1f} degrees (median).",
     ]
 
 

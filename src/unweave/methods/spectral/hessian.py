@@ -9,9 +9,8 @@ from scipy.sparse import csc_matrix
 from torch import Tensor
 
 from unweave.methods.spectral.base import SpectralICA
-from unweave.methods.spectral.circular import min_hessian_neighbors
 from unweave.methods.spectral.point_cloud import PointCloud
-from unweave.methods.spectral.tangent_space import assemble_rows, second_derivatives
+from unweave.methods.spectral.tangent_space import assemble_rows, min_hessian_neighbors, second_derivatives
 
 
 @final

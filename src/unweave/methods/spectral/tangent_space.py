@@ -57,6 +57,11 @@ def leading_singular_vectors(gram: Tensor, d: int) -> Tensor:
     return Q @ vectors[:, :, -d:].flip(2)
 
 
+def min_hessian_neighbors(d: int) -> int:
+    """Return the coefficients of a quadratic function of d coordinates: a constant, slopes and second derivatives."""
+    return 1 + d + d * (d + 1) // 2
+
+
 def second_derivatives(U: Tensor) -> Tensor:
     """Return estimators of the second derivatives in tangent coordinates (n, k, d), (n, d(d+1)/2, k).
 
