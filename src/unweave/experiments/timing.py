@@ -21,8 +21,9 @@ from unweave.experiments.inspection import sample_points
 from unweave.methods.autoencoder import HessianAutoencoder
 from unweave.methods.base import Method
 from unweave.methods.neural import Neural
-from unweave.methods.spectral.base import N_LANDMARKS, SpectralICA
+from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.preprocessing import MAX_SOLVED_POINTS
+from unweave.methods.spectral.views import N_LANDMARKS
 from unweave.training.loop import initialize_network
 from unweave.training.strategies import choose_runner
 from unweave.utils.errors import InputError

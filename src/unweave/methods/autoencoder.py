@@ -125,7 +125,8 @@ class HessianAutoencoder(DeterministicAutoencoder):
         """Compute the codes y of all points by HLLE + ICA."""
         rng = Generator(self.resolve_device()).manual_seed(self.seed)
         points = data.points_or_sample(self.samples, rng)
-        teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed)
+        # No angles: the encoder is continuous, and could not jump from 2 pi to 0.
+        teacher = HessianICA(latent_dim=self.latent_dim, n_neighbors=self.n_neighbors, seed=self.seed, loops="never")
         codes = teacher.fit_transform(data.render(points).cpu())
         self.diagnosis_ = ["The following lines describe its teacher, HLLE + ICA.", *teacher.diagnosis_]
         self._points, self._codes = points, torch.as_tensor(codes, dtype=torch.float32, device=points.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import prod
+from math import pi
 from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
 
@@ -15,28 +15,32 @@ from torch import Generator, Tensor
 from unweave.data.core import FactorData
 from unweave.methods.base import Method
 from unweave.methods.linear import excess_kurtosis, unmix
-from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch, check_min_neighbors
+from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch
+from unweave.methods.spectral.circular import AngleSearch, circular_isometry, orient_angles
+from unweave.methods.spectral.closed_curve import ClosedCurve, CurveFit, fit_closed_curve
 from unweave.methods.spectral.diagnosis import (
     MIN_POINTS,
+    describe_blur,
+    describe_curve,
     describe_dimension,
     describe_eigenvectors,
     describe_gaussian_factors,
     describe_isometry,
+    describe_loop,
 )
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
 from unweave.methods.spectral.isometry import isometry_score, rescaled_distances, select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
+from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
-from unweave.methods.spectral.preprocessing import MAX_SOLVED_POINTS, Projection, project_data
-from unweave.utils.errors import InputError, plural
+from unweave.methods.spectral.preprocessing import Projection, project_data
+from unweave.methods.spectral.views import MIN_ISOMETRY_GAIN, View, blur_widths, count_landmarks, validate_settings
+from unweave.utils.errors import plural
 from unweave.utils.validation import resolve_device
 
-N_LANDMARKS = 3_000  # where "auto" uses landmarks
 MAX_DIRECT_DIMENSION = 3  # up to which eigenvectors are computed by factorization; see `smallest_eigenvectors`
-BLUR_WIDTH = 1 / 32  # of an image's width: the blur that "auto" tries
-MIN_BLUR_SIZE = 8  # pixels, below which "auto" does not blur
-MIN_ISOMETRY_GAIN = 0.02  # gain in isometry that justifies a blur, or eigenvectors other than the first
+MAX_ORIENTED_ROWS = 1_000  # first observations whose order gives an angle its direction
 
 
 # Maps for new points are fitted on first use. They follow from the learned attributes, so they are not saved.
@@ -48,13 +52,15 @@ class SpectralICA(Method):
 
     Learned attributes:
         codes_: Codes of the points, (n, latent_dim_).
-        embedding_: The embedding before ICA, centered, (n, latent_dim_).
+        periods_: The period of each code: 2 pi for an angle, which comes first, None for the others.
+        embedding_: The embedding before ICA, centered, (n, latent_dim_); of an angle its cosine and its sine.
+        nodes_, node_angles_: A polygon along a closed curve, and the angles there; None for other data.
         points_: Projected observations, or landmarks, (n, components).
         latent_dim_, n_neighbors_, smooth_: The values that were used.
         dimension_: Estimates of the dimension, where it was chosen automatically.
         searched_: Local isometry of every neighborhood size that was tried.
         eigenvalues_, eigengap_: Smallest eigenvalues, and the ratio of the first unused to the last used one.
-        isometry_, kurtosis_, kurtosis_error_: Quality of the codes.
+        isometry_, kurtosis_, kurtosis_error_: Quality of the codes; kurtosis only of linear ones.
         diagnosis_: The same in sentences.
     """
 
@@ -75,6 +81,9 @@ class SpectralICA(Method):
     """Points to draw where the data are a generator or a large grid. Your own rows are always all used."""
     on_disconnected: Literal["error", "largest"] = "error"
     """If the neighbor graph falls into parts: stop, or learn from the largest one."""
+    loops: Literal["auto", "arc-length", "steps", "never"] = "auto"
+    """Where data go around a closed loop, the first code is an angle: arc length, or steps where these are even (auto),
+    or always one of them. never: all codes are linear."""
 
     device: str = "auto"
     """'cpu', 'cuda', or 'auto': a GPU where there is one, for neighbors and tangent spaces. The rest uses the CPU."""
@@ -99,40 +108,113 @@ class SpectralICA(Method):
         return resolve_device(self.device)
 
     def learn(self, data: FactorData) -> None:
-        self._validate_settings(data)
+        validate_settings(self, data.shape)
         indices = data.points_or_sample(self.samples, Generator().manual_seed(int(self.seed)))
-        best: tuple[EmbeddingSearch, Embedding, Projection, float] | None = None
-        for sigma in self._blur_widths(data.shape):
-            projection, cloud = self._prepare(data, indices, sigma)
-            search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
-            trial = search.choose_dimension(self.latent_dim)
-            if best is None or trial.choice.score > best[1].choice.score + MIN_ISOMETRY_GAIN:
-                best = search, trial, projection, sigma
+        best: View | None = None
+        for sigma in blur_widths(self.smooth, data.shape):
+            view = self._view(data, indices, sigma, curves_only=best is not None and best.is_curve)
+            best = view if best is None or view.is_better(best) else best
         assert best is not None
-        search, trial, (self.mean_, self.components_), self.smooth_ = best
-        self.dimension_: dict[str, float] = trial.votes
-        embedding, self.searched_ = search.choose_neighbors(trial)
+        (self.mean_, self.components_), self.smooth_ = best.projection, best.sigma
+        self.points_: Tensor = best.search.cloud.points
+        self.nodes_: Tensor | None = None
+        self.node_angles_: Tensor | None = None
+        self.dimension_: dict[str, float] = {}
+        self.searched_: dict[str, float] = {}
+        self.eigenvalues_: list[float] = []
+        self.eigengap_ = float("inf")
+        self.kurtosis_: list[float] = []
+        self.kurtosis_error_: list[float] = []
+        if best.is_curve:
+            assert best.curve is not None
+            self._learn_curve(best.search.cloud, best.curve)
+        else:
+            self._learn_embedding(best)
+
+    def _view(self, data: FactorData, indices: Tensor, sigma: float, *, curves_only: bool) -> View:
+        """Return the observations blurred by `sigma`, the loop they make, and a first embedding if it is needed."""
+        projection, cloud = self._prepare(data, indices, sigma)
+        points = cloud.points.numpy()
+        loop = find_loop(points, cloud.neighbors) if self.loops != "never" else None
+        even = None if self.loops == "auto" else self.loops == "steps"
+        curve = fit_closed_curve(points, cloud.neighbors, loop, even=even) if loop else None
+        search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
+        view = View(sigma, projection, search, loop, curve, None, self.latent_dim in ("auto", 1))
+        return view if curves_only or view.is_curve else view._replace(trial=search.choose_dimension(self.latent_dim))
+
+    def _learn_curve(self, cloud: PointCloud, fit: CurveFit) -> None:
+        """Learn the angle along a closed curve."""
+        zero, direction = orient_angles(fit.curve(cloud.rows).numpy())
+        curve = fit.curve.turn(zero, direction)
+        self.nodes_, self.node_angles_ = curve
+        angle = curve(cloud.points)
+        self.codes_, self.embedding_ = angle[:, None], torch.stack([angle.cos(), angle.sin()], 1)
+        self.latent_dim_, self.n_neighbors_ = 1, fit.loop.k
+        self.periods_: list[float | None] = [2 * pi]
+        self.isometry_ = circular_isometry(angle.numpy()[cloud.scored], cloud.pairs)
+        self.diagnosis_ = [*cloud.notes, *describe_blur(self.smooth_), *describe_curve(fit)]
+
+    def _learn_embedding(self, view: View) -> None:
+        """Learn codes from an embedding; the first of them is an angle where the data go around a loop."""
+        assert view.trial is not None
+        cloud = view.search.cloud
+        self.dimension_ = view.trial.votes
+        embedding, self.searched_ = view.search.choose_neighbors(view.trial)
+        embedding = self._embed_loop(view, embedding) or embedding
         y = torch.from_numpy(embedding.y)
         y = y - y.mean(0)
-        self.points_, self.embedding_, self.codes_ = search.cloud.points, y, y @ unmix(y, self.seed).T
+        self.embedding_, self.codes_ = y, y @ unmix(y, self.seed).T
         self.latent_dim_, self.n_neighbors_ = embedding.d, embedding.k
+        self.periods_ = [None] * embedding.d
+        if embedding.angle is not None:
+            self._add_angle(torch.from_numpy(embedding.angle), cloud)
         self.eigenvalues_ = [float(v) for v in embedding.values]
-        self._diagnose(search.cloud, embedding)
+        self._diagnose(view, embedding)
+
+    def _add_angle(self, angle: Tensor, cloud: PointCloud) -> None:
+        """Put an angle (n,) before the linear codes."""
+        self.periods_[0] = 2 * pi
+        self.codes_ = torch.cat([angle[:, None], self.codes_], 1)
+        zero, direction = orient_angles(self._encode_points(cloud.rows)[:, 0].numpy())
+        self.codes_ = torch.cat([to_full_turn(direction * (self.codes_[:, :1] - zero)), self.codes_[:, 1:]], 1)
+        self.embedding_ = torch.cat([angle.cos()[:, None], angle.sin()[:, None], self.embedding_], 1)
 
     def encode(self, x: Tensor) -> Tensor:
-        points = Projection(self.mean_, self.components_)(x)
+        return self._encode_points(Projection(self.mean_, self.components_)(x))
+
+    def _encode_points(self, points: Tensor) -> Tensor:
+        """Return codes of projected observations, (n, components) -> (n, d)."""
+        nodes, angles = getattr(self, "nodes_", None), getattr(self, "node_angles_", None)
+        if nodes is not None and angles is not None:
+            return ClosedCurve(nodes, angles)(points)[:, None]
         codes, maps = _MAPS.get(self, (None, None))
         if codes is not self.codes_ or maps is None:
             # Enough neighbors for an affine map; with more, the manifold bends.
             k = min(int(self.n_neighbors_), max(2 * self.latent_dim_ + 4, 10), len(self.points_) - 1)
-            maps = AffineMaps(self.points_, self.codes_, k)
+            maps = AffineMaps(self.points_, self.codes_, k, self.code_periods())
             _MAPS[self] = self.codes_, maps
         return maps(points)
 
-    def _embed(self, cloud: PointCloud, d: int, k: int) -> Embedding:
-        """Embed a point cloud in d dimensions with k neighbors.
+    def code_periods(self) -> tuple[float | None, ...]:
+        return tuple(getattr(self, "periods_", ())) or super().code_periods()
 
-        A few more eigenvectors than d are computed, so that later ones can be chosen.
+    def _embed(self, cloud: PointCloud, d: int, k: int) -> Embedding:
+        """Embed a point cloud in d dimensions with k neighbors."""
+        values, y = self._eigenvectors(cloud, d, k)
+        choice = select_columns(y[cloud.scored], d, cloud.pairs, margin=MIN_ISOMETRY_GAIN if self.linear else np.inf)
+        return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
+
+    def _embed_loop(self, view: View, chosen: Embedding) -> Embedding | None:
+        """Embed by an angle and linear codes; None if that is no better than the linear codes that were chosen."""
+        if view.loop is None or has_several_loops(view.loop) or not self.linear:
+            return None
+        dimensions = {chosen.d} if self.latent_dim != "auto" else {2, *(max(1, chosen.d - i) for i in range(3))}
+        return AngleSearch(view.search, view.loop, self._eigenvectors).choose(chosen, dimensions)
+
+    def _eigenvectors(self, cloud: PointCloud, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smallest eigenvalues (q,) and their vectors (n, q), of unit variance, in d dimensions.
+
+        There are a few more than d, so that later ones can be chosen.
         """
         operator, trivial = self.operator(cloud, k, d)
         count = min(d + {1: 3, 2: 4, 3: 3}.get(d, 2), len(cloud.points) - 2)
@@ -141,37 +223,9 @@ class SpectralICA(Method):
             operator, count, trivial=trivial, n_converged=d, direct=direct, seed=int(self.seed)
         )
         y = self.to_embedding(vectors, trivial)
-        y = y / np.maximum(y.std(0), 1e-300)
-        choice = select_columns(y[cloud.scored], d, cloud.pairs, margin=MIN_ISOMETRY_GAIN if self.linear else np.inf)
-        return Embedding(k, d, y[:, list(choice.columns)], values, choice, {})
+        return values, y / np.maximum(y.std(0), 1e-300)
 
     # Data -------------------------------------------------------------------------------------------------------
-
-    def _validate_settings(self, data: FactorData) -> None:
-        """Raise an error if settings contradict each other or the shape of the data."""
-        d = 1 if self.latent_dim == "auto" else self.latent_dim
-        features = prod(data.shape)
-        if d > features:
-            raise InputError(f"latent_dim={d} is more than the data allow: n_features={features}; lower latent_dim")
-        if self.project < 0 or 0 < self.project < d:
-            raise InputError(f"project={self.project}: expected 0 for all, or at least latent_dim={d} components")
-        if self.smooth != "auto" and self.smooth < 0:
-            raise InputError(f"smooth={self.smooth}: expected 0 or a number of pixels")
-        if self.smooth != "auto" and self.smooth and len(data.shape) < 2:
-            raise InputError(f"smooth={self.smooth} blurs images, but the observations are rows of numbers")
-        if self.samples < 2:
-            raise InputError(f"samples={self.samples}: draw at least two points")
-        if self.landmarks != "auto" and self.landmarks < 0:
-            raise InputError(f"landmarks={self.landmarks}: expected 0 for all points, or a number of landmarks")
-        if self.n_neighbors != "auto":
-            check_min_neighbors(self.n_neighbors, self.min_neighbors(d), d)
-
-    def _blur_widths(self, shape: tuple[int, ...]) -> list[float]:
-        """Return the blurs to try for observations of a shape, in pixels."""
-        if self.smooth != "auto":
-            return [float(self.smooth)]
-        large = len(shape) >= 2 and min(shape[-2:]) >= MIN_BLUR_SIZE
-        return [0.0, max(1.0, min(shape[-2:]) * BLUR_WIDTH)] if large else [0.0]
 
     def _prepare(self, data: FactorData, indices: Tensor, sigma: float) -> tuple[Projection, PointCloud]:
         """Return the projection of observations, and the points to embed with their neighbors."""
@@ -183,38 +237,35 @@ class SpectralICA(Method):
         notes = []
         if len(points) < len(indices):
             notes.append(f"{plural(len(indices) - len(points), 'observation')} repeat others.")
-        count = self._n_landmarks(len(points))
+        rows, count = points[:MAX_ORIENTED_ROWS], count_landmarks(self.landmarks, len(points))
         if count:
             notes.append(f"{count:,} landmarks represent {len(points):,} observations.")
             points = torch.from_numpy(average_landmarks(points.numpy(), count, rng))
         least = self.min_neighbors(max(1, latent_dim)) if self.n_neighbors == "auto" else self.n_neighbors
         most = max(MAX_NEIGHBORS, 2 * least) if self.n_neighbors == "auto" else least
-        return projection, build_cloud(
+        cloud = build_cloud(
             points, rng, n_neighbors=(least, most), size_name="landmarks" if count else "n_samples",
             on_disconnected=self.on_disconnected, device=self.resolve_device(), notes=tuple(notes),
         )  # fmt: skip
-
-    def _n_landmarks(self, n: int) -> int:
-        """Return the number of landmarks for n points; 0 for none."""
-        if self.landmarks == "auto":
-            return N_LANDMARKS if n > MAX_SOLVED_POINTS else 0
-        return self.landmarks if 0 < self.landmarks < n else 0
+        return projection, cloud._replace(rows=rows)
 
     # Diagnosis --------------------------------------------------------------------------------------------------
 
-    def _diagnose(self, cloud: PointCloud, embedding: Embedding) -> None:
+    def _diagnose(self, view: View, embedding: Embedding) -> None:
         """Learn how far the codes can be trusted, in numbers and in sentences."""
-        z = self.codes_.numpy()
-        self.isometry_ = isometry_score(rescaled_distances(z[cloud.scored], cloud.pairs), cloud.pairs.dx)
-        kurtosis, error = excess_kurtosis((z - z.mean(0)) / z.std(0))
+        cloud, z = view.search.cloud, self.codes_.numpy()
+        self.isometry_ = isometry_score(rescaled_distances(z[cloud.scored], cloud.pairs, self.periods_), cloud.pairs.dx)
+        linear = z[:, [j for j, period in enumerate(self.periods_) if period is None]]
+        kurtosis, error = excess_kurtosis((linear - linear.mean(0)) / linear.std(0))
         self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
-        used, unused = embedding.values[: embedding.d].max(), embedding.values[embedding.d :]
+        n_vectors = embedding.y.shape[1]
+        used, unused = embedding.values[:n_vectors].max(), embedding.values[n_vectors:]
         self.eigengap_ = float(unused.min() / max(used, 1e-300)) if len(unused) else float("inf")
-        texts = list(cloud.notes)
-        if self.smooth_:
-            texts.append(f"Images were blurred by {self.smooth_:g} pixels.")
+        texts = [*cloud.notes, *describe_blur(self.smooth_)]
         if self.latent_dim == "auto":
             texts.append(describe_dimension(embedding.d, self.dimension_))
+        if view.loop:
+            texts += describe_loop(view.loop, embedding, is_curve=view.curve is not None and view.curve.certain)
         texts.append(f"The neighbor graph of {embedding.k} neighbors is connected.")
         if len(cloud.points) < MIN_POINTS:
             texts.append(f"{plural(len(cloud.points), 'point')} are too few to assess the embedding.")

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from unweave.methods.spectral.closed_curve import CurveFit
 from unweave.methods.spectral.isometry import Pairs
+from unweave.methods.spectral.loops import Loop, has_several_loops
 from unweave.methods.spectral.point_cloud import Embedding
 from unweave.utils.errors import plural
 
 MIN_POINTS = 50  # below which the isometry of an embedding says nothing
 MIN_DISTANCES = 12  # different near distances, below which points lie on a grid
 MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvectors is uncertain
+MIN_REPORTED_PERSISTENCE = 2.5  # of a loop that no code describes
 HIGH_ISOMETRY, LOW_ISOMETRY = 0.9, 0.7
 
 
@@ -22,6 +25,40 @@ def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
     certainty = "sure" if estimates == [d, d] else "fairly sure" if d in estimates else "not sure"
     listed = ", ".join(f"{name} {value}" for name, value in votes.items())
     return f"The data seem to have {plural(d, 'dimension')} ({certainty}; {listed})."
+
+
+def describe_blur(sigma: float) -> list[str]:
+    """Return whether images were blurred, by `sigma` pixels."""
+    return [f"Images were blurred by {sigma:g} pixels."] if sigma else []
+
+
+def describe_curve(fit: CurveFit) -> list[str]:
+    """Return that the data are a closed curve, and what its angle measures."""
+    text = f"The data are a closed loop (persistence {fit.loop.persistence:.1f})"
+    certainty = "" if fit.certain else ", but noise or few points make that uncertain"
+    measures = ("counts steps", "arc-length") if fit.even else ("is arc length", "steps")
+    degrees = np.degrees(fit.difference)
+    return [
+        f"{text}{certainty}: code 1 is an angle in radians, period 2 pi.",
+        f"It {measures[0]} along the loop; loops={measures[1]!r} would change it by {degrees:.1f} degrees (median).",
+    ]
+
+
+def describe_loop(loop: Loop, embedding: Embedding, *, is_curve: bool) -> list[str]:
+    """Return what the codes make of a loop in data that are no curve, or from which more codes were asked for."""
+    text = f"a loop (persistence {loop.persistence:.1f})"
+    if embedding.angle is not None:
+        return [f"The data go around {text}: code 1 is an angle in radians, period 2 pi."]
+    if is_curve:
+        return [f"The data are a closed loop (persistence {loop.persistence:.1f}): latent_dim=1 gives its angle."]
+    if loop.persistence < MIN_REPORTED_PERSISTENCE:
+        return []
+    if has_several_loops(loop):
+        both = f"persistence {loop.persistence:.1f} and {loop.second:.1f}"
+        return [f"The data go around several loops ({both}), which no angle describes: all codes are linear."]
+    if embedding.choice.score > HIGH_ISOMETRY:
+        return [f"The data go around {text}, but lie flat, like a sheet with a hole: all codes are linear."]
+    return [f"The data seem to go around {text}, but an angle does not keep near distances: all codes are linear."]
 
 
 def describe_isometry(score: float, pairs: Pairs, *, blurred: bool, projected: bool) -> list[str]:
@@ -41,11 +78,12 @@ def describe_isometry(score: float, pairs: Pairs, *, blurred: bool, projected: b
 
 def describe_eigenvectors(embedding: Embedding, eigengap: float) -> list[str]:
     """Return which eigenvectors were selected, if these are not the first ones."""
-    if embedding.choice.columns != tuple(range(embedding.d)):
+    count = len(embedding.choice.columns)
+    if embedding.choice.columns != tuple(range(count)):
         chosen = ", ".join(str(c + 1) for c in embedding.choice.columns)
         return [f"Eigenvectors {chosen} were selected: earlier ones only repeat a factor."]
     if eigengap < MIN_EIGENGAP:
-        return [f"The eigenvalues have no gap after {embedding.d} ({eigengap:.1f} times): other choices are near."]
+        return [f"The eigenvalues have no gap after {count} ({eigengap:.1f} times): other choices are near."]
     return []
 
 

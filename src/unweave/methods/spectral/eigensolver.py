@@ -60,7 +60,7 @@ def _iterate_inverse(
     M: csc_matrix, V: np.ndarray, trivial: np.ndarray, n_converged: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Run block inverse iteration with Rayleigh-Ritz from starting vectors V (n, count)."""
-    factors = _factorize(M)
+    factors = factorize(M)
     before = values = None
     V = _orthonormalize_against(V, trivial)
     for _ in range(MAX_INVERSE_ITERATIONS):
@@ -72,7 +72,7 @@ def _iterate_inverse(
     return values, V
 
 
-def _factorize(M: csc_matrix) -> SuperLU:
+def factorize(M: csc_matrix) -> SuperLU:
     """Return a sparse factorization of M plus the smallest shift that makes it nonsingular."""
     shift = SHIFT * M.diagonal().max()
     for _ in range(4):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import final
 
 import numpy as np
-import torch
 from scipy.sparse import csc_matrix
 from torch import Tensor
 
-from unweave.data.core import split_rows
 from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.point_cloud import PointCloud
-from unweave.methods.spectral.tangent_space import BATCH_SIZE, GPU_BATCH_SIZE, assemble_rows, orthonormalize
+from unweave.methods.spectral.tangent_space import assemble_rows, min_hessian_neighbors, second_derivatives
 
 
 @final
@@ -40,27 +38,17 @@ class HessianICA(SpectralICA):
 
     def min_neighbors(self, d: int) -> int:
         """Return the number of coefficients to estimate: a constant, d slopes and d(d+1)/2 second derivatives."""
-        return 1 + d + d * (d + 1) // 2
+        return min_hessian_neighbors(d)
 
 
 def hessian_operator(U: Tensor, neighbors: np.ndarray) -> csc_matrix:
     """Return H (n, n) such that f'Hf = sum over points of ||Hess f||_F^2 (Donoho and Grimes, 2003).
 
-    The rows of each local estimator are orthogonal to constants and to linear functions of the tangent coordinates. The
-    point itself is no member of its neighborhood: with it, large neighborhoods lose factors.
+    The point itself is no member of its neighborhood: with it, large neighborhoods lose factors.
 
     Args:
         U: Tangent coordinates of each point's neighbors, (n, k, d).
         neighbors: Their indices, (n, k).
     """
-    d = U.shape[2]
-    i, j = torch.triu_indices(d, d)
-
-    def estimator(u: Tensor) -> Tensor:
-        u = u.double()
-        design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
-        return orthonormalize(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
-
-    batches = split_rows(U, BATCH_SIZE if U.device.type == "cpu" else GPU_BATCH_SIZE)
-    B = assemble_rows(torch.cat([estimator(u) for u in batches]), neighbors)
+    B = assemble_rows(second_derivatives(U), neighbors)
     return (B.T @ B).tocsc()

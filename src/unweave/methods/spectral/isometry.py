@@ -5,6 +5,7 @@ A representation is locally isometric if near points are as far from each other 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -34,9 +35,16 @@ def closest_pairs(x: np.ndarray, fraction: float = CLOSEST_FRACTION) -> Pairs:
     return Pairs(i, j, distances[keep])
 
 
-def rescaled_distances(z: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Return the distances of pairs in codes z (n, d), each code rescaled to fit the distances in the data, (m,)."""
-    gaps = (z[pairs.i] - z[pairs.j]) ** 2  # (m, d)
+def rescaled_distances(z: np.ndarray, pairs: Pairs, periods: Sequence[float | None] = ()) -> np.ndarray:
+    """Return the distances of pairs in codes z (n, d), each code rescaled to fit the distances in the data, (m,).
+
+    Codes with a period differ by the short way around.
+    """
+    difference = z[pairs.i] - z[pairs.j]  # (m, d)
+    for j, period in enumerate(periods):
+        if period:
+            difference[:, j] -= period * np.round(difference[:, j] / period)
+    gaps = difference**2
     return np.asarray(np.sqrt(gaps @ fit_rescaling(gaps, pairs.dx)))
 
 
@@ -77,21 +85,26 @@ class ColumnChoice(NamedTuple):
     score: float
 
 
-def select_columns(y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02) -> ColumnChoice:
+def select_columns(
+    y: np.ndarray, d: int, pairs: Pairs, margin: float = 0.02, steps: np.ndarray | None = None
+) -> ColumnChoice:
     """Return the d columns of y (n, q) that keep near distances best up to a linear map.
 
     The first d columns win unless others score higher by more than `margin`. On a long thin manifold, functions of one
     factor fill the null space before the second factor appears. No linear map of the first d columns then keeps
     distances, but one of a later column does. Squared distances are fitted by least squares as a quadratic form of the
-    differences, for every choice of columns from one table of products.
+    differences, for every choice of columns from one table of products. `steps` are differences of a circular code over
+    the pairs, (m,), which is used in addition to every choice.
     """
-    a, b = np.triu_indices(y.shape[1])
     difference = y[pairs.i] - y[pairs.j]  # (m, q)
+    extra = () if steps is None else (y.shape[1],)
+    difference = difference if steps is None else np.column_stack([difference, steps])
+    a, b = np.triu_indices(difference.shape[1])
     products = difference[:, a] * difference[:, b]  # (m, q(q+1)/2)
     gram, target = products.T @ products, products.T @ pairs.dx**2
     best = first = None
     for columns in combinations(range(y.shape[1]), d):
-        used = np.flatnonzero(np.isin(a, columns) & np.isin(b, columns))
+        used = np.flatnonzero(np.isin(a, columns + extra) & np.isin(b, columns + extra))
         form = np.linalg.lstsq(gram[np.ix_(used, used)], target[used], rcond=1e-10)[0]
         fitted = np.sqrt(np.maximum(products[:, used] @ form, 0))
         choice = ColumnChoice(columns, isometry_score(fitted, pairs.dx))

@@ -28,6 +28,7 @@ class PointCloud(NamedTuple):
     pairs: Pairs  # near pairs of the scored rows
     notes: tuple[str, ...]  # sentences for the diagnosis
     device: str = "cpu"  # where tangent spaces are computed
+    rows: Tensor = torch.empty(0)  # the first observations in their order, which landmarks have not, (r, D)
 
     def members(self, k: int) -> np.ndarray:
         """Return the k neighbors of each point, (n, k).
@@ -63,6 +64,7 @@ class Embedding(NamedTuple):
     values: np.ndarray  # eigenvalues, ascending; the first d belong to the embedding
     choice: ColumnChoice  # the eigenvectors taken, and their local isometry
     votes: dict[str, float]  # estimates of the dimension, where it was chosen automatically
+    angle: np.ndarray | None = None  # (n,): a circular code in radians, in which case y has d - 1 columns
 
 
 def build_cloud(

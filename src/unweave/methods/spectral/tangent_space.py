@@ -57,6 +57,27 @@ def leading_singular_vectors(gram: Tensor, d: int) -> Tensor:
     return Q @ vectors[:, :, -d:].flip(2)
 
 
+def min_hessian_neighbors(d: int) -> int:
+    """Return the coefficients of a quadratic function of d coordinates: a constant, slopes and second derivatives."""
+    return 1 + d + d * (d + 1) // 2
+
+
+def second_derivatives(U: Tensor) -> Tensor:
+    """Return estimators of the second derivatives in tangent coordinates (n, k, d), (n, d(d+1)/2, k).
+
+    The rows of each are orthonormal, and orthogonal to constants and to linear functions of the coordinates.
+    """
+    d = U.shape[2]
+    i, j = torch.triu_indices(d, d)
+
+    def estimator(u: Tensor) -> Tensor:
+        u = u.double()
+        design = torch.cat([torch.ones_like(u[:, :, :1]), u, u[:, :, i] * u[:, :, j]], 2)
+        return orthonormalize(design)[:, :, 1 + d :].mT  # (n, d(d+1)/2, k)
+
+    return torch.cat([estimator(u) for u in split_rows(U, BATCH_SIZE if U.device.type == "cpu" else GPU_BATCH_SIZE)])
+
+
 def orthonormalize(A: Tensor) -> Tensor:
     """Return orthonormal bases of the columns, in their order, (n, k, m) -> (n, k, m).
 
