@@ -217,7 +217,7 @@ def count_traffic(pack: list[Any], data: Any) -> list[dict[str, Any]]:
     stopped = mock.patch("torch._inductor.graph.GraphLowering.compile_to_module", stop)
     try:
         with stopped, torch._inductor.config.patch(fx_graph_cache=False):
-            choose_runner(pack, nets, data, window=1, compiling="always", strategy="stack")
+            choose_runner(pack, nets, data, window=pack[0].steps, compiling="always", strategy="stack")
     except Exception:
         if not kernels:
             raise
