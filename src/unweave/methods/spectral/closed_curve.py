@@ -28,6 +28,8 @@ MANY_POINTS = 150  # below, a few points in a wide band look like a curve
 MIN_NOISY_PERSISTENCE = 4.0
 EVEN_WINDOW = 72  # of a full turn: steps are compared at this scale
 MAX_ROUGHNESS = 0.35  # standard deviation of the log-ratio of steps that follow each other, if they are even
+MAX_SEQUENCE_ROUGHNESS, MAX_SEQUENCE_RANGE = 0.9, 8.0  # the same for rows in order; those of random angles: 1.8, 60
+MIN_ORDERED_SHARE, MAX_SKIPPED_PLACES = 0.9, 3  # rows that must follow each other around the circle, and how closely
 MAX_STEP_RANGE = 2.5  # ratio of large to small steps (95 % and 5 %), if they are even
 N_SEARCHED = 3  # nearest nodes whose segments are compared
 
@@ -72,7 +74,7 @@ def fit_closed_curve(
     many = len(points) > MANY_POINTS
     if spread > MAX_DOUBTFUL_SPREAD[many] or steps[-1] > MAX_GAP * steps[-2] or has_several_loops(loop):
         return None
-    even = has_even_steps(nodes) if even is None else even
+    even = has_even_steps(nodes, in_order=follows_rows(angle)) if even is None else even
     arc_length, counted = node_angles(nodes, even=False), node_angles(nodes, even=True)
     turned = wrap_angle(arc_length - counted)
     curve = ClosedCurve(torch.from_numpy(nodes), torch.from_numpy(counted if even else arc_length))
@@ -158,16 +160,28 @@ def spread_of_order(points: np.ndarray, neighbors: np.ndarray, angle: np.ndarray
     return float(np.take_along_axis(np.array(direct), nearest, 0).mean() / max(near.mean(), 1e-300))
 
 
-def has_even_steps(nodes: np.ndarray) -> bool:
+def follows_rows(angle: np.ndarray) -> bool:
+    """Return whether rows with angles (n,) go around the circle in order, as a sequence of photographs does."""
+    place = np.argsort(np.argsort(angle, kind="stable"), kind="stable")
+    forward = np.diff(place) % len(angle)
+    is_next = (forward <= MAX_SKIPPED_PLACES, forward >= len(angle) - MAX_SKIPPED_PLACES)
+    return bool(max(np.mean(is_next[0]), np.mean(is_next[1])) >= MIN_ORDERED_SHARE)
+
+
+def has_even_steps(nodes: np.ndarray, *, in_order: bool = False) -> bool:
     """Return whether the steps between nodes (m, D) are alike, apart from a slow and moderate change around the loop.
 
-    Steps of random points vary a lot from one to the next.
+    Steps of random points vary a lot from one to the next. In a sequence, whose rows are `in_order`, they may vary more
+    before they count as uneven: a picture may change faster from one view than from another.
     """
+    roughness, step_range = (
+        (MAX_SEQUENCE_ROUGHNESS, MAX_SEQUENCE_RANGE) if in_order else (MAX_ROUGHNESS, MAX_STEP_RANGE)
+    )
     lag = max(1, round(len(nodes) / EVEN_WINDOW))
     steps = np.maximum(_steps(nodes, lag), 1e-300)
     rough = np.log(np.roll(steps, -lag) / steps).std()
     small, large = np.percentile(steps, [5, 95])
-    return bool(rough < MAX_ROUGHNESS and large < MAX_STEP_RANGE * small)
+    return bool(rough < roughness and large < step_range * small)
 
 
 def _steps(nodes: np.ndarray, lag: int = 1) -> np.ndarray:
