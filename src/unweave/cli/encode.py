@@ -129,7 +129,7 @@ def read_as_trained(dataset: Any, folder: Path, missing: Literal["error", "drop"
     recipe, env = read_json(folder / "run.json")["data"], read_json(folder / "env.json")["data"]
     columns = tuple(env.get("feature_names") or recipe.get("columns", ()))
     kinds: dict[str, Any] = {k: tuple(recipe.get(k, ())) for k in ("continuous", "ordinal", "nominal", "circular")}
-    plain = replace(dataset, columns=columns, missing=missing)
+    plain = replace(dataset, columns=columns, missing=missing, resize=int(recipe.get("resize", 0)))
     try:
         return replace(plain, factors=tuple(recipe.get("factors", ())), **kinds).load_to_apply()
     except InputError:  # a file without the factors of the training data

@@ -20,7 +20,7 @@ from unweave.data.scaling import scale_data
 from unweave.experiments.run import EvaluationSet, Run
 from unweave.methods.base import Method
 from unweave.metrics.contract import Metric, as_numbers, column_name, validate_pair
-from unweave.metrics.factors import PreparedFactors
+from unweave.metrics.factors import PreparedFactors, expand_angles
 from unweave.metrics.local_isometry import PreparedInputs
 from unweave.utils.errors import list_names
 
@@ -132,7 +132,9 @@ def compute_scores(inputs: MetricInputs, codes: np.ndarray, metrics: dict[str, M
             scores[name] = None
             continue
         try:
-            values = as_numbers(metric(inputs.argument_for(metric), codes))
+            # Distances go around the circle where a code is an angle.
+            z = expand_angles(codes, inputs.code_periods) if metric.facts.truth == "inputs" else codes
+            values = as_numbers(metric(inputs.argument_for(metric), z))
         except ValueError as error:  # a metric that fails must not cost the trained model
             warnings.warn(f"{name} was not computed: {error}", stacklevel=2)
             scores[name] = None

@@ -19,6 +19,7 @@ from unweave.experiments.provenance import environment
 from unweave.methods.base import Method
 from unweave.methods.encoding import log_volume
 from unweave.methods.persistence import saved_settings
+from unweave.metrics.factors import expand_angles
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError, join_settings, plural
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
@@ -123,7 +124,10 @@ def write_run(
     env["diagnosis"] = list(method.summary())
     env["log_likelihood"] = final_likelihood(method, history)
     env["code_periods"] = list(method.code_periods())
-    factors, pairs = evaluation.data.factors, _shown_pairs(evaluation.inputs, codes)
+    factors, pairs = (
+        evaluation.data.factors,
+        _shown_pairs(evaluation.inputs, expand_angles(codes, method.code_periods())),
+    )
     truth = evaluation.sample.c.numpy(force=True)
     method.write(folder)
     write_json(folder / "run.json", recipe)

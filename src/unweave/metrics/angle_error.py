@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from unweave.metrics.circular import no_angles_error
 from unweave.metrics.contract import CIRCULAR, metric
-from unweave.metrics.factors import PreparedFactors, prepare_factors, unit_circle
+from unweave.metrics.factors import PreparedFactors, expand_angles, prepare_factors
 from unweave.utils.errors import InputError
 
 FOLDS = 5
@@ -46,15 +46,8 @@ def angle_error(factors: Any, codes: Any, *, seed: int = 0) -> float:
         raise no_angles_error()
     if len(z) < 2 * FOLDS:
         raise InputError(f"{len(z)} samples are too few for {FOLDS}-fold cross-validation")
-    x = expand_angles(c, z)
+    x = expand_angles(z, c.code_periods)
     return float(np.mean([_median_error(c, j, x, seed) for j in circular]))
-
-
-def expand_angles(c: PreparedFactors, z: np.ndarray) -> np.ndarray:
-    """Return the codes for a regression: each that is an angle as cosine and sine."""
-    periods = c.code_periods or (None,) * z.shape[1]
-    columns = zip(z.T, periods, strict=True)
-    return np.concatenate([v[:, None] if period is None else unit_circle(v, period) for v, period in columns], 1)
 
 
 def _median_error(c: PreparedFactors, j: int, x: np.ndarray, seed: int) -> float:

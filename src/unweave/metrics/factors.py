@@ -158,6 +158,14 @@ def unit_circle(values: np.ndarray, period: float) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], 1)
 
 
+def expand_angles(z: np.ndarray, periods: Periods) -> np.ndarray:
+    """Return codes (n, d) for regressions and distances: each that is an angle as cosine and sine."""
+    if periods is None or all(period is None for period in periods):
+        return z
+    columns = zip(z.T, periods, strict=True)
+    return np.concatenate([v[:, None] if period is None else unit_circle(v, period) for v, period in columns], 1)
+
+
 def histogram(column: np.ndarray, bins: int = BINS) -> np.ndarray:
     """Return the bin of equal width of each value, (n,)."""
     if not active_codes(column[:, None])[0]:

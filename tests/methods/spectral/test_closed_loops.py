@@ -79,3 +79,11 @@ def test_new_points_are_interpolated_along_the_circle(tmp_path):
 def test_loops_can_be_ignored():
     x = embed(circle(np.linspace(0, TURN, 100, endpoint=False)))
     assert HessianICA(latent_dim=2, loops="never").fit(x).code_periods() == (None, None)
+
+
+def test_near_distances_are_measured_around_the_circle(tmp_path):
+    angle = np.linspace(0, TURN, 120, endpoint=False)
+    np.save(tmp_path / "x.npy", embed(circle(angle)))
+    run = unweave.Run(unweave.OwnData(path=tmp_path / "x.npy"), HessianICA(latent_dim="auto"))
+    (row,) = unweave.execute([run], tmp_path / "runs", metrics=["local-isometry"]).to_dict("records")
+    assert row["local-isometry"] > 0.99
