@@ -28,6 +28,8 @@ class ApplyOptions:
     """Run folder, or folder of a saved method."""
     data: tyro.conf.Positional[str]
     """Data like those of the training: the path of your own data, or a catalog name. Labels are not needed."""
+    table: Path | None = None
+    """Table of factors for the images of a folder, matched by file name, to color figures or to score predictions."""
     missing: Literal["error", "drop", "median"] = "error"
     """Missing values of a table: raise an error, drop the rows, or fill with the median of these rows."""
     method: str = ""
@@ -113,7 +115,7 @@ def load_run_and_data(options: ApplyOptions) -> tuple[Method, FactorData]:
     networks = {"network": options.network} if options.network else {}
     method = (catalog if own_class is None else own_class).load(options.run, **networks)
     dataset = catalog.dataset(options.data)
-    data = read_as_trained(dataset, options.run, options.missing)
+    data = read_as_trained(_with_table(dataset, options.table), options.run, options.missing)
     if tuple(data.shape) != method.shape_:
         raise InputError(f"the run was trained on shape {method.shape_}, but {options.data} has shape {data.shape}")
     return method, data
@@ -134,6 +136,14 @@ def read_as_trained(dataset: Any, folder: Path, missing: Literal["error", "drop"
         return replace(plain, factors=tuple(recipe.get("factors", ())), **kinds).load_to_apply()
     except InputError:  # a file without the factors of the training data
         return plain.load_to_apply()
+
+
+def _with_table(dataset: Any, table: Path | None) -> Any:
+    from unweave.data.own_data import OwnData
+
+    if table is not None and not isinstance(dataset, OwnData):
+        raise InputError("--table adds factors to a folder of your own images; datasets have their own")
+    return dataset if table is None else replace(dataset, table=table)
 
 
 def _print_notes(data: FactorData) -> None:
