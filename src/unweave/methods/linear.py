@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from math import ceil
 from typing import Literal, final
 
 import numpy as np
@@ -28,6 +29,9 @@ from unweave.utils.errors import constant_data_error
 
 MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until one converges
 MAX_GAUSSIAN_ERRORS = 4  # standard errors of the kurtosis within which a component counts as Gaussian
+UNIFORM_KURTOSIS = -1.2  # excess kurtosis of a uniform factor
+# The standard error of a Gaussian's kurtosis is sqrt(24 / n). With fewer rows a uniform factor would count as Gaussian.
+MIN_KURTOSIS_ROWS = ceil(24 * (MAX_GAUSSIAN_ERRORS / UNIFORM_KURTOSIS) ** 2)
 
 
 class LinearMethod(Method):
@@ -149,23 +153,37 @@ def unmix(y: Tensor, seed: int) -> Tensor:
     are free in ICA. Here the least Gaussian component comes first, and the largest weight of each is positive.
     """
     # One scale for all columns: embeddings have variance 1/n, at which FastICA's tolerance would stop its first step.
-    scale = y.std().clamp(min=torch.finfo(y.dtype).tiny)
+    scale = float(y.std().clamp(min=torch.finfo(y.dtype).tiny))
+    components, u, converged = _run_fastica((y / scale).numpy(), seed)
+    if np.linalg.matrix_rank(components) < len(components):
+        # scikit-learn loses a component where the principal axes of y are exactly its columns. Turned, they are not.
+        rotation = np.linalg.qr(np.random.default_rng(seed).normal(size=components.shape))[0]
+        components, u, converged = _run_fastica((y / scale).numpy() @ rotation.T, seed)
+        components = components @ rotation
+    kurtosis, error = excess_kurtosis(u)
+    _warn_of_gaussians(kurtosis, error, len(u), converged=converged)
+    W = components / scale
+    W = W[np.argsort(-np.abs(kurtosis), kind="stable")]
+    W *= np.sign(W[np.arange(len(W)), np.abs(W).argmax(1)])[:, None]
+    return torch.from_numpy(W)
+
+
+def _run_fastica(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return the unmixing matrix (d, d), the components (n, d), and whether FastICA converged, from some random start.
+
+    Another start is tried where it does not.
+    """
     for run in range(MAX_ICA_RUNS):
         ica = decomposition.FastICA(
             fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed + run
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            u = ica.fit_transform((y / scale).numpy())
+            u = ica.fit_transform(y)
         converged = not any(w.category is ConvergenceWarning for w in caught)
         if converged:
             break
-    kurtosis, error = excess_kurtosis(u)
-    _warn_of_gaussians(kurtosis, error, converged=converged)
-    W = ica.components_ / float(scale)
-    W = W[np.argsort(-np.abs(kurtosis), kind="stable")]
-    W *= np.sign(W[np.arange(len(W)), np.abs(W).argmax(1)])[:, None]
-    return torch.from_numpy(W)
+    return ica.components_, u, converged
 
 
 def excess_kurtosis(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,17 +194,30 @@ def excess_kurtosis(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return fourth - 3, influence.std(0) / np.sqrt(len(u))
 
 
-def _warn_of_gaussians(kurtosis: np.ndarray, error: np.ndarray, *, converged: bool) -> None:
-    """Warn with the kurtosis (d,) and its error (d,) if two components look Gaussian, or FastICA failed.
+def find_gaussians(kurtosis: np.ndarray, error: np.ndarray, n: int) -> list[int]:
+    """Return the components that cannot be told from Gaussian ones, by their excess kurtosis and its error, (d,) each.
+
+    None where n rows are too few to tell.
+    """
+    if n < MIN_KURTOSIS_ROWS:
+        return []
+    return np.flatnonzero(np.abs(kurtosis) < MAX_GAUSSIAN_ERRORS * error).tolist()
+
+
+def _warn_of_gaussians(kurtosis: np.ndarray, error: np.ndarray, n: int, *, converged: bool) -> None:
+    """Warn with the kurtosis (d,) and its error (d,) of n rows if two components look Gaussian, or FastICA failed.
 
     Two Gaussian components can be rotated into each other without any effect on their distribution.
     """
-    if converged and (np.abs(kurtosis) < MAX_GAUSSIAN_ERRORS * error).sum() < 2:
+    if converged and len(find_gaussians(kurtosis, error, n)) < 2:
         return
     listed = ", ".join(f"{k:.2f} +- {2 * e:.2f}" for k, e in zip(kurtosis, error, strict=True))
+    reason = f"excess kurtosis {listed} (0 is Gaussian). Factors close to Gaussian cannot be separated"
+    if n < MIN_KURTOSIS_ROWS:
+        reason = f"{n} rows are too few to tell whether the factors are Gaussian, which could not be separated"
     warnings.warn(
-        f"ICA {'found no clear axes' if converged else 'did not converge'}: excess kurtosis {listed} (0 is Gaussian). "
-        "Factors close to Gaussian cannot be separated: trust the space that the codes span, not their axes",
+        f"ICA {'found no clear axes' if converged else 'did not converge'}: {reason}: "
+        "trust the space that the codes span, not their axes",
         ConvergenceWarning,
         stacklevel=4,
     )

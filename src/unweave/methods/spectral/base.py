@@ -29,7 +29,7 @@ from unweave.methods.spectral.diagnosis import (
     describe_loop,
 )
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
-from unweave.methods.spectral.isometry import isometry_score, rescaled_distances, select_columns
+from unweave.methods.spectral.isometry import averaged_isometry, isometry_score, rescaled_distances, select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
@@ -270,7 +270,8 @@ class SpectralICA(Method):
         if len(cloud.points) < MIN_POINTS:
             texts.append(f"{plural(len(cloud.points), 'point')} are too few to assess the embedding.")
         else:
-            seen = {"blurred": bool(self.smooth_), "projected": bool(self.project)}
-            texts += describe_isometry(self.isometry_, cloud.pairs, **seen)
+            averaged = averaged_isometry(cloud.points.numpy(), self.embedding_.numpy(), cloud.neighbors, cloud.scored)
+            seen = {"blurred": bool(self.smooth_), "projected": bool(self.project), "linear": self.linear}
+            texts += describe_isometry(self.isometry_, averaged, cloud.pairs, **seen)
             texts += describe_eigenvectors(embedding, self.eigengap_)
-        self.diagnosis_ = [*texts, *describe_gaussian_factors(kurtosis, error)]
+        self.diagnosis_ = [*texts, *describe_gaussian_factors(kurtosis, error, len(z))]

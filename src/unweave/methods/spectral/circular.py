@@ -15,6 +15,7 @@ import torch
 from scipy.sparse import csc_matrix
 
 from unweave.methods.spectral.automatic import EmbeddingSearch
+from unweave.methods.spectral.closed_curve import rescale_angle
 from unweave.methods.spectral.eigensolver import factorize
 from unweave.methods.spectral.isometry import Pairs, isometry_score, select_columns
 from unweave.methods.spectral.loops import Loop, wrap_angle
@@ -74,7 +75,7 @@ def embed_with_angle(
 ) -> Embedding:
     """Return an embedding by an angle and d - 1 linear codes.
 
-    Where no angle keeps near distances, since the points are too sparse for that, it stays the first one.
+    Where no angle keeps near distances, since the points are too sparse for that, only its speed is corrected.
 
     Args:
         cloud: The points.
@@ -84,13 +85,15 @@ def embed_with_angle(
         k: Size of the neighborhoods.
         d: Dimension of the manifold, with the angle.
     """
-    for trial in (straighten_angle(cloud, angle, y[:, : d - 1], k), angle):
-        steps = circular_steps(trial[cloud.scored], cloud.pairs)
-        choice = select_columns(y[cloud.scored], d - 1, cloud.pairs, steps=steps)
-        chosen = y[:, list(choice.columns)]
-        if choice.score > MIN_ANGLE_ISOMETRY:
-            return Embedding(k, d, chosen, values, choice, {}, remove_shear(trial, chosen, cloud))
-    return Embedding(k, d, chosen, values, choice, {}, angle)
+    rows, pairs = y[cloud.scored], cloud.pairs
+    straight = straighten_angle(cloud, angle, y[:, : d - 1], k)
+    choice = select_columns(rows, d - 1, pairs, steps=circular_steps(straight[cloud.scored], pairs))
+    if choice.score > MIN_ANGLE_ISOMETRY:
+        y = y[:, list(choice.columns)]
+        return Embedding(k, d, y, values, choice, {}, remove_shear(straight, y, cloud))
+    angle = rescale_angle(cloud.points.numpy(), angle)
+    choice = select_columns(rows, d - 1, pairs, steps=circular_steps(angle[cloud.scored], pairs))
+    return Embedding(k, d, y[:, list(choice.columns)], values, choice, {}, angle)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from scipy.optimize import minimize, nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
 CLOSEST_FRACTION = 0.05  # of all pairs, as in the paper
+N_AVERAGED = 10  # neighbors in a local average
+AVERAGED_PAIRS = 0.01  # fraction of pairs of averages; at least five for each point
 
 
 class Pairs(NamedTuple):
@@ -112,3 +114,22 @@ def select_columns(
         best = choice if best is None or choice.score > best.score else best
     assert best is not None and first is not None
     return best if best.score > first.score + margin else first
+
+
+def averaged_isometry(points: np.ndarray, codes: np.ndarray, neighbors: np.ndarray, rows: np.ndarray) -> float:
+    """Return the local isometry, up to a linear map, of averages over nearest neighbors.
+
+    Noise moves near points by more than their distance, and lowers the score of a perfect embedding. Averages have less
+    noise. Codes that repeat a factor, or fold, do not keep the distances of averages either.
+
+    Args:
+        points: The data, (n, D).
+        codes: Their codes, (n, d), without a period; of an angle its cosine and its sine.
+        neighbors: Each point's index and those of its neighbors, (n, k + 1).
+        rows: The points to compare, (s,).
+    """
+    near = neighbors[rows, : N_AVERAGED + 1]
+    fraction = min(1.0, max(AVERAGED_PAIRS, 10 / max(1, len(rows) - 1)))
+    pairs = closest_pairs(points[near].mean(1), fraction)
+    y = codes[near].mean(1)
+    return select_columns(y / np.maximum(y.std(0), 1e-300), codes.shape[1], pairs).score
