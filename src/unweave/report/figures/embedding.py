@@ -132,7 +132,8 @@ class CodePlot:
     def draw_by_factor(self, shown: np.ndarray, scales: Sequence[FactorScale]) -> Figure:
         """Return a panel for each code and each factor: the code over the real values of the factor."""
         count = len(scales)
-        figure, axes = make_panels(count * len(shown), width=1.9, height=1.35, max_columns=count, margin=0.4)
+        height = 1.35 if len(shown) > 1 else 1.9  # a single row must have room for its label
+        figure, axes = make_panels(count * len(shown), width=1.9, height=height, max_columns=count, margin=0.4)
         few = slice(MAX_GRID_POINTS)
         for place, axis in enumerate(axes):
             row, column = divmod(place, count)
