@@ -112,6 +112,14 @@ def test_identifiers_and_dates_are_not_learned_from(measurements):
         OwnData(path=measurements, ignore=("kinds",)).load()
 
 
+def test_a_constant_text_is_left_out(tmp_path):
+    table = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0], "visit": "2026-02-03", "lab": "A"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = OwnData(path=tmp_path / "t.csv").load()
+    assert data.feature_names == ("a", "b")
+    assert data.notes == ("left out: visit is constant; lab is constant",)
+
+
 def test_held_out_rows_are_scored_and_not_learned_from(measurements):
     settings = {"path": measurements, "factors": ("kind",), "ignore": ("k",), "missing": "median"}
     for split, count in (({"test": 0.25}, 5), ({"test_where": "kind == u"}, 10), ({"test_where": "a > 0"}, None)):

@@ -145,8 +145,8 @@ def _read_table_rows(path: Path, selection: Selection) -> Rows:
     names, key = _row_identifiers(table, selection.columns)
     if not selection.columns:
         kept = [name for name in table.columns if name in stated or pd.api.types.is_numeric_dtype(table[name])]
-        rest = table.drop(columns=kept)
-        table = table[[c for c in table.columns if c in kept or c in _leave_out(rest, notes, constant=False).columns]]
+        usable = {*kept, *_leave_out(table.drop(columns=kept), notes).columns}
+        table = table[[name for name in table.columns if name in usable]]
         if key in table.columns and key not in stated and pd.api.types.is_numeric_dtype(table[key]):
             table = table.drop(columns=[key])
             notes.append(f"left out: {key} is an identifier")
@@ -180,10 +180,10 @@ def _row_identifiers(table: pd.DataFrame, columns: tuple[str, ...]) -> tuple[lis
     return (keys[unique[0]].tolist(), str(unique[0])) if unique else (None, "row")
 
 
-def _leave_out(table: pd.DataFrame, notes: list[str], *, constant: bool = True) -> pd.DataFrame:
+def _leave_out(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """Return the columns that may be factors; note the others with the reason."""
     reasons = {str(name): reason_to_leave_out(table[name]) for name in table.columns}
-    reasons = {name: reason for name, reason in reasons.items() if reason and (constant or reason != "constant")}
+    reasons = {name: reason for name, reason in reasons.items() if reason}
     if reasons:
         notes.append("left out: " + "; ".join(f"{name} is {reason}" for name, reason in reasons.items()))
     return table.drop(columns=list(reasons))
