@@ -7,10 +7,12 @@ then errors of three scores: the local isometry of the codes, the same for any l
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from benchmarks.loops import embed
+from unweave.data.containers import Mixing
 from unweave.datasets import FlatSheet, SquaresXC, SquaresXY
 from unweave.methods import HessianICA
 from unweave.methods.spectral.isometry import averaged_isometry
@@ -60,7 +62,7 @@ SURFACES: dict[str, Square] = {
     "wide and bent": lambda z: np.column_stack([np.cos(2 * z[:, 0]), np.sin(2 * z[:, 0]), 3 * z[:, 1]]),
 }
 SHEETS = {"helices 2": (2, 50), "helices 3": (3, 30), "helices 4": (4, 30), "helices 2 in 6": (2, 6)}
-IMAGES = {
+IMAGES: dict[str, tuple[Any, float, Any]] = {  # dataset, its blur, and `smooth` of the method
     "squares-xc, sharp": (SquaresXC, 0.0, 0.0), "squares-xc": (SquaresXC, 0.0, "auto"),
     "squares-xc, blurred": (SquaresXC, 2.0, "auto"), "squares-xy": (SquaresXY, 0.0, "auto"),
     "squares-xy, sharp": (SquaresXY, 0.0, 0.0), "squares-xy, blurred": (SquaresXY, 2.0, "auto"),
@@ -69,16 +71,19 @@ OTHERS = ("triangular", "exponential", "cube of 8, two codes", "cube of 5, two c
 NAMES = (*SURFACES, *SHEETS, *IMAGES, *OTHERS)
 
 
+def render(data: Mixing) -> Sample:
+    assert data.sources is not None
+    return data.render(data.sources).numpy(), data.sources.numpy()
+
+
 def draw(name: str, n: int, noise: float) -> Sample:
     """Observations and their factors."""
     rng = np.random.default_rng(1)
     if name in IMAGES:
         cls, blur, _ = IMAGES[name]
-        data = cls(points=n, seed=1, size=32, side=10, blur=blur).load()
-        return data.render(data.sources).numpy(), data.sources.numpy()
+        return render(cls(points=n, seed=1, size=32, side=10, blur=blur).load())
     if name in SHEETS:
-        sheet = FlatSheet(dimensions=SHEETS[name][0], width=SHEETS[name][1], points=n, seed=1).load()
-        x, z = sheet.render(sheet.sources).numpy(), sheet.sources.numpy()
+        x, z = render(FlatSheet(dimensions=SHEETS[name][0], width=SHEETS[name][1], points=n, seed=1).load())
     elif name in SURFACES:
         z = rng.uniform(-1, 1, (n, 2))
         x = SURFACES[name](z)
@@ -94,7 +99,7 @@ def draw(name: str, n: int, noise: float) -> Sample:
 def assess(name: str, n: int, noise: float) -> tuple[float, tuple[float, float, float], bool]:
     """MCC of the codes, the three scores, and whether the diagnosis finds fault with them."""
     x, z = draw(name, n, noise)
-    smooth = IMAGES[name][2] if name in IMAGES else "auto"
+    smooth: Any = IMAGES[name][2] if name in IMAGES else "auto"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method = HessianICA(latent_dim=z.shape[1], loops="never", smooth=smooth).fit(x)
@@ -132,10 +137,10 @@ def main() -> None:
         "\n| score | threshold | errors where chosen | errors where assessed: missed | false |\n|---|---|---|---|---|"
     )
     for j, score_name in enumerate(SCORES):
-        scores = np.array([row[2][j] for row in rows])
-        threshold = best_threshold(scores[choosing], bad[choosing])
-        wrong = ((scores < threshold) != bad)[choosing]
-        low, truth = (scores < threshold)[~choosing], bad[~choosing]
+        values = np.array([row[2][j] for row in rows])
+        threshold = best_threshold(values[choosing], bad[choosing])
+        wrong = ((values < threshold) != bad)[choosing]
+        low, truth = (values < threshold)[~choosing], bad[~choosing]
         missed, false = (truth & ~low).sum(), (low & ~truth).sum()
         text = f"{missed} of {truth.sum()} | {false} of {(~truth).sum()}"
         print(f"| {score_name} | {threshold:.3f} | {wrong.sum()} of {len(wrong)} | {text} |")

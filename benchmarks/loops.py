@@ -16,23 +16,12 @@ from typing import Any
 
 import numpy as np
 from tests.helpers import swiss_roll
-from tests.turntable import photograph, random_object, symmetric_object
+from tests.turntable import angle_error, photograph, random_object, symmetric_object
 
 from benchmarks.spectral import sheet, squares
 from unweave.methods import HessianICA
 
 OBJECTS = range(4)
-
-
-def angle_error(found: np.ndarray, angles: np.ndarray, period: float = 2 * np.pi) -> float:
-    """Median error in degrees, after the offset and the direction that make it smallest; `period` of the truth."""
-    found, angles = found * period / (2 * np.pi), angles % period
-    errors = []
-    for direction in (1, -1):
-        turn = (direction * found - angles) * 2 * np.pi / period
-        for offset in np.angle(np.exp(1j * turn).mean()) + np.linspace(-0.5, 0.5, 201):
-            errors.append(np.median(np.abs(np.angle(np.exp(1j * (turn - offset))))))
-    return float(np.degrees(min(errors)) * period / (2 * np.pi))
 
 
 def draw_angles(n: int, kind: str, seed: int) -> np.ndarray:

@@ -102,3 +102,14 @@ def hit_box(box: Body, start: np.ndarray, ahead: np.ndarray) -> tuple[np.ndarray
     normal = np.zeros_like(start)
     normal[np.arange(len(start)), axis] = -np.sign(slope[axis])
     return np.where(enter.max(1) < leave, enter.max(1), np.inf), normal
+
+
+def angle_error(codes: np.ndarray, angles: np.ndarray, period: float = 2 * np.pi) -> float:
+    """Median error in degrees, after the offset and the direction that make it smallest; `period` of the truth."""
+    codes, angles = codes * period / (2 * np.pi), angles % period
+    errors = []
+    for direction in (1, -1):
+        turn = (direction * codes - angles) * 2 * np.pi / period
+        for offset in np.angle(np.exp(1j * turn).mean()) + np.linspace(-0.5, 0.5, 201):
+            errors.append(np.median(np.abs(np.angle(np.exp(1j * (turn - offset))))))
+    return float(np.degrees(min(errors)) * period / (2 * np.pi))
