@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.methods.spectral.loops import Loop, has_several_loops, to_full_turn, wrap_angle
+from unweave.methods.spectral.loops import Loop, has_several_loops, summarize, to_full_turn, wrap_angle
 from unweave.methods.spectral.neighbors import build_tree
 
 REFINEMENTS = 4  # times that points are projected onto the curve and the curve is averaged again, with noise
@@ -69,13 +69,14 @@ def fit_closed_curve(
 
     The angle counts steps (`even`), or is arc length; by default it counts them where they are even.
     """
-    angle, nodes = refine_order(points, loop.angle)
+    nodes = fit_nodes(points, loop.angle)
     steps = np.sort(_steps(nodes))
-    spread = spread_of_order(points, neighbors, angle)
+    centers, near = summarize(points, neighbors)
+    spread = spread_of_order(centers, near, project(nodes, node_angles(nodes, even=False), centers)[0])
     many = len(points) > MANY_POINTS
     if spread > MAX_DOUBTFUL_SPREAD[many] or steps[-1] > MAX_GAP * steps[-2] or has_several_loops(loop):
         return None
-    even = has_even_steps(nodes, in_order=follows_rows(angle)) if even is None else even
+    even = has_even_steps(nodes, in_order=follows_rows(loop.angle)) if even is None else even
     arc_length, counted = node_angles(nodes, even=False), node_angles(nodes, even=True)
     turned = wrap_angle(arc_length - counted)
     curve = ClosedCurve(torch.from_numpy(nodes), torch.from_numpy(counted if even else arc_length))
@@ -84,11 +85,11 @@ def fit_closed_curve(
     return CurveFit(curve, certain, even, float(np.median(np.abs(turned - np.median(turned)))), loop)
 
 
-def refine_order(points: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return better angles (n,) of points (n, D), and the nodes of a closed polygon along them, (m, D).
+def fit_nodes(points: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Return the nodes (m, D) of a closed polygon through points (n, D), in the order of their angles, (n,).
 
     Without noise each point is a node. With noise a node is the average of several points that follow each other, as
-    many as predict held-out points well.
+    many as predict held-out points well. Points are then projected onto the polygon, which corrects their order.
     """
     sizes = [1]
     while len(points) >= 2 * sizes[-1] * MIN_NODES:
@@ -100,7 +101,7 @@ def refine_order(points: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.
         if size == 1:
             break
         angle = project(nodes, node_angles(nodes, even=False), points)[0]
-    return angle, nodes
+    return nodes
 
 
 def rescale_angle(points: np.ndarray, angle: np.ndarray) -> np.ndarray:
@@ -204,10 +205,15 @@ def _steps(nodes: np.ndarray, lag: int = 1) -> np.ndarray:
 
 
 def _validation_error(points: np.ndarray, angle: np.ndarray, size: int) -> float:
-    """Return the squared distance of every second point, by angle, to a curve through the blocks of the others."""
+    """Return the squared error of every second point, by angle, interpolated between the blocks of the others."""
     order = np.argsort(angle, kind="stable")
     error = 0.0
     for fitted, held_out in ((order[::2], order[1::2]), (order[1::2], order[::2])):
         nodes = average_blocks(points[fitted], angle[fitted], size)
-        error += project(nodes, node_angles(nodes, even=False), points[held_out])[1].sum()
+        centers = average_blocks(angle[fitted, None], angle[fitted], size)[:, 0]
+        b = np.searchsorted(centers, angle[held_out])
+        a, b = b - 1, b % len(nodes)
+        start, end, before, after = centers[a], centers[b], nodes[a], nodes[b]
+        share = ((angle[held_out] - start) % (2 * pi)) / np.maximum((end - start) % (2 * pi), 1e-12)
+        error += ((points[held_out] - before - share[:, None] * (after - before)) ** 2).sum()
     return error

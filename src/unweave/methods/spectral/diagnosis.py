@@ -50,7 +50,9 @@ def describe_loop(loop: Loop, embedding: Embedding, *, is_curve: bool) -> list[s
     """Return what the codes make of a loop in data that are no curve, or from which more codes were asked for."""
     text = f"a loop (persistence {loop.persistence:.1f})"
     if embedding.angle is not None:
-        return [f"The data go around {text}: code 1 is an angle in radians, period 2 pi."]
+        sparse = embedding.choice.score < LOW_ISOMETRY
+        trust = " The points are too sparse for the other codes: trust the angle alone." if sparse else ""
+        return [f"The data go around {text}: code 1 is an angle in radians, period 2 pi.{trust}"]
     if is_curve:
         return [f"The data are a closed loop (persistence {loop.persistence:.1f}): latent_dim=1 gives its angle."]
     if loop.persistence < MIN_REPORTED_PERSISTENCE:

@@ -26,7 +26,7 @@ MIN_SECOND_SHARE = 0.7  # of its persistence in that of the first
 MAX_POINTS = 400  # whose graph is searched for loops; averages represent more
 MAX_LANDMARKS = 80  # on which cohomology is computed
 GRAPH_SIZES = (1.5, 2.0, 3.0)  # neighborhoods, in multiples of the smallest one that connects the graph
-ROUNDING = 1e-5  # radians, of images in single precision
+ROUNDING = 1e-6  # of a full turn, from images in single precision
 MAX_EMPTY_ARC = np.pi  # in radians: a coordinate that leaves more of the circle empty does not go around
 
 
@@ -49,19 +49,16 @@ def wrap_angle(angle: np.ndarray) -> np.ndarray:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def to_full_turn(angle: Tensor) -> Tensor:
-    """Return angles in radians, of any shape, from 0 to below 2 pi. Rounding errors below 0 become 0."""
-    angle = angle % (2 * pi)
-    return torch.where(angle > 2 * pi - ROUNDING, 0.0, angle)
+def to_full_turn(angle: Tensor, period: float = 2 * pi) -> Tensor:
+    """Return angles of any shape from 0 to below their period. Those just below it, by rounding errors, become 0."""
+    angle = angle % period
+    return torch.where(angle > period * (1 - ROUNDING), 0.0, angle)
 
 
 def find_loop(points: np.ndarray, neighbors: np.ndarray) -> Loop | None:
     """Return the most persistent loop of points (n, D) with their neighbors (n, k + 1); None without a clear one."""
     few = len(points) <= MAX_POINTS
-    centers, near = points, neighbors
-    if not few:
-        centers = average_landmarks(points, MAX_POINTS, np.random.default_rng(0))
-        near = find_neighbors(centers, neighbors.shape[1] - 1)
+    centers, near = summarize(points, neighbors)
     largest, least = near.shape[1] - 1, smallest_connected(near)
     sizes = {min(ceil(factor * least), largest) for factor in (GRAPH_SIZES if few else GRAPH_SIZES[1:2])}
     best: LandmarkLoops | None = None
@@ -78,6 +75,17 @@ def find_loop(points: np.ndarray, neighbors: np.ndarray) -> Loop | None:
         return None
     angle = smooth_angle(angle, weighted_graph(points, neighbors, k))
     return None if largest_gap(angle) > MAX_EMPTY_ARC else Loop(angle, best.persistence, best.second, k)
+
+
+def summarize(points: np.ndarray, neighbors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most 400 averages of points (n, D), and their neighbors; the points themselves if these are few.
+
+    Averages have less noise, and the distance of neighbors is larger than what remains of it.
+    """
+    if len(points) <= MAX_POINTS:
+        return points, neighbors
+    centers = average_landmarks(points, MAX_POINTS, np.random.default_rng(0))
+    return centers, find_neighbors(centers, neighbors.shape[1] - 1)
 
 
 class LandmarkLoops(NamedTuple):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.core import split_rows
+from unweave.methods.spectral.loops import to_full_turn
 from unweave.methods.spectral.neighbors import build_tree, find_neighbors
 from unweave.methods.spectral.tangent_space import BATCH_SIZE, leading_singular_vectors
 
@@ -72,5 +73,5 @@ class AffineMaps:
                     first[rows] = value
                 codes[rows] += weight[rows, b : b + 1] * self._unwrap(value, first[rows])
         for j, period in self.periods:
-            codes[:, j] = codes[:, j] % period
+            codes[:, j] = to_full_turn(codes[:, j], period)
         return codes
