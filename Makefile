@@ -31,6 +31,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/flows.py
 
 $(READY): pyproject.toml constraints.txt

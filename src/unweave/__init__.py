@@ -41,8 +41,9 @@ __version__ = "0.1.0"
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # how threads of OpenMP wait for each other
 if "torch" not in sys.modules and not any(name in os.environ for name in _WAITING):
-    # By default they spin for milliseconds, and on busy cores take the time of the thread that they wait for. OpenMP
-    # reads these variables when torch loads it; other libraries and child processes of this one see them, too.
+    # By default they spin for milliseconds, and on busy cores take the time of the thread that they wait for. Now they
+    # spin for microseconds (libgomp; others not at all) and sleep. OpenMP reads these variables when torch loads it;
+    # other libraries and child processes of this one see them, too.
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 
 _MODULES = ("catalog", "datasets", "methods", "metrics")

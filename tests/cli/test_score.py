@@ -101,6 +101,7 @@ def test_kinds_are_printed_and_stated_ones_are_used(run):
     _, out, _ = run("score", "z.npy", "--factors", "f.csv")
     assert "azimuth (continuous)" in out and "lab (nominal: A, B)" in out
     assert "--circular azimuth=360" in out
+    assert "out lab: classes without an order." in out
     circular = ("--circular", "azimuth=360", "--circular-codes", "1=6.283185307", "--all", "--json")
     scores = json.loads(run("score", "z.npy", "--factors", "f.csv", *circular)[1])
     assert scores["mcc"] > 0.999 and scores["mcc[circular]"] > 0.999 and scores["angle-error"] < 0.01

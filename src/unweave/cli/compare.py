@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from unweave.data.kinds import KindSpec
     from unweave.data.readers.codes import Codes
     from unweave.experiments.run import FinishedRun
+    from unweave.metrics.contract import Metric
 
 
 @dataclass(kw_only=True)
@@ -124,6 +126,15 @@ def report_warnings(pair: Comparison) -> None:
     """Warn where rows were matched in a way that the user should check."""
     for text in pair.warnings:
         warnings.warn(text, stacklevel=2)
+
+
+def print_left_out(factors: Sequence[Any], metrics: Mapping[str, Metric]) -> None:
+    """Print which factors some metrics leave out, and why; metrics of angles leave out all others by definition."""
+    from unweave.experiments.evaluation import describe_left_out
+    from unweave.metrics.contract import CIRCULAR
+
+    for text in describe_left_out(factors, {n: m for n, m in metrics.items() if m.facts.kinds != CIRCULAR}):
+        print_text(text)
 
 
 def print_notes(pair: Comparison) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from unweave.cli.compare import print_left_out
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import docstring_summary, parse_options, print_runs, print_text
 from unweave.utils.errors import InputError, describe_renaming, kebab
@@ -113,6 +114,7 @@ def _fit(options: Any) -> None:
     print_runs([done], run.title())
     for finding in done.diagnosis:
         print_text(f"- {finding}")
+    print_left_out(done.factors, {name: metric for name, metric in metrics.items() if name in done.scores})
     if not done.factors:
         print_text("The data have no known factors, so only metrics that need none were computed.")
     return print_text(f"The run is in {folder}. To see it: unweave report {folder}")

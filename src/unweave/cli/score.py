@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unweave.cli.compare import (
     CompareOptions,
     Comparison,
+    print_left_out,
     print_notes,
     read_comparison,
     read_run_if_any,
@@ -73,7 +74,12 @@ def score(args: list[str]) -> None:
         return print_json(finite if has_details else {name: row["value"] for name, row in finite.items()})
     if pair is not None:
         print_notes(pair)
+        print_left_out(pair.factors, {name: metrics[name] for name in metrics if _is_computed(rows, name)})
     return _print_scores(rows, metrics, str(options.codes))
+
+
+def _is_computed(rows: ScoreRows, name: str) -> bool:
+    return any(column.partition(".")[0] == name for column in rows)
 
 
 def _print_scores(scores: ScoreRows, metrics: dict[str, Metric], title: str) -> None:
