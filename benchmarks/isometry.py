@@ -20,7 +20,8 @@ from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.metrics import mcc
 
 BAD = 0.9  # MCC below which codes are bad
-SIZES = ((60, 0.0), (150, 0.0), (600, 0.0), (600, 0.02), (600, 0.1), (1_500, 0.05))  # points, noise
+# Points and noise, relative to the spread of the data.
+SIZES = ((60, 0.0), (150, 0.0), (600, 0.0), (600, 0.02), (600, 0.1), (600, 0.3), (1_500, 0.05), (1_500, 0.2))
 SCORES = ("local isometry", "up to a linear map", "local averages")
 
 Sample = tuple[np.ndarray, np.ndarray]

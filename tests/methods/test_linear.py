@@ -1,14 +1,17 @@
 """PCA and linear ICA, where the answer is known."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 
 from unweave import InputError, load
 from unweave.methods import PCA, HessianICA, LinearICA
-from unweave.methods.linear import excess_kurtosis
+from unweave.methods.linear import MIN_KURTOSIS_ROWS, excess_kurtosis, find_gaussians, unmix
 from unweave.metrics import mcc
 
 
@@ -38,6 +41,29 @@ def test_gaussian_factors_are_reported_as_inseparable():
     x = np.random.default_rng(4).normal(size=(20_000, 4))
     with pytest.warns(ConvergenceWarning, match=r"excess kurtosis .* \(0 is Gaussian\)"):
         LinearICA(latent_dim=4, seed=1).fit(x)
+
+
+def test_few_rows_do_not_make_factors_gaussian():
+    """With n rows the kurtosis of a Gaussian has the standard error sqrt(24 / n); a uniform factor has -1.2."""
+    assert 4 * (24 / MIN_KURTOSIS_ROWS) ** 0.5 <= 1.2 < 4 * (24 / (MIN_KURTOSIS_ROWS - 1)) ** 0.5
+    small, error = np.zeros(2), np.full(2, 0.3)
+    assert find_gaussians(small, error, MIN_KURTOSIS_ROWS) == [0, 1]
+    assert find_gaussians(small, error, MIN_KURTOSIS_ROWS - 1) == []
+    for seed in range(5):
+        x = np.random.default_rng(seed).normal(size=(MIN_KURTOSIS_ROWS - 1, 2))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            LinearICA().fit(x)
+        assert not any("0 is Gaussian" in str(warning.message) for warning in caught)
+
+
+def test_white_data_along_the_axes_lose_no_component():
+    """Where the principal axes are exactly the columns, scikit-learn multiplies one by the sign of zero."""
+    z = np.random.default_rng(0).uniform(-1, 1, (600, 3))
+    y = np.linalg.svd(z - z.mean(0), full_matrices=False)[0] * 600**0.5
+    for memory in (np.ascontiguousarray(y), np.asfortranarray(y), y[:, ::-1], np.asfortranarray(y[:, [1, 0, 2]])):
+        W = unmix(torch.from_numpy(memory.copy(order="K")), 0)
+        np.testing.assert_allclose(W @ W.T, np.eye(3), atol=0.02)
 
 
 @pytest.mark.parametrize(("draw", "kurtosis", "variance"), [("normal", 0, 24), ("uniform", -1.2, 1.3166)])

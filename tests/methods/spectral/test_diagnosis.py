@@ -1,10 +1,13 @@
 """The diagnosis in sentences."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from unweave.methods import HessianICA
+from tests.helpers import swiss_roll
+from unweave.methods import HessianICA, LaplacianICA
 from unweave.metrics import mcc
 
 
@@ -33,6 +36,42 @@ def test_a_lack_of_isometry_is_reported():
     method = HessianICA(latent_dim=2, n_neighbors=20).fit(x)
     assert method.isometry_ < 0.7
     assert any("does not keep near distances" in text for text in method.diagnosis_)
+
+
+def test_noise_is_no_lack_of_isometry():
+    """Near distances are noise, which says nothing about codes whose MCC is high."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (700, 2))
+    x = np.pad(z, ((0, 0), (0, 8))) + 0.05 * rng.normal(size=(700, 10))
+    method = HessianICA(latent_dim=2).fit(x)
+    assert mcc(z, method.codes_) > 0.99
+    assert method.isometry_ < 0.8
+    assert any("keeps near distances, but for noise" in text for text in method.diagnosis_)
+
+
+def test_a_factor_that_is_lost_is_a_lack_of_isometry():
+    """A roll with too few points: codes repeat a factor, and the score is not even low."""
+    x, z = swiss_roll(150)
+    method = HessianICA(latent_dim=2).fit(x)
+    assert mcc(z, method.codes_) < 0.8
+    assert method.isometry_ > 0.6
+    assert any("does not keep near distances" in text for text in method.diagnosis_)
+
+
+def test_laplacian_eigenmaps_need_not_keep_distances():
+    z = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+    method = LaplacianICA(latent_dim=2, n_neighbors=12).fit(z)
+    assert not any("does not keep near distances" in text for text in method.diagnosis_)
+    assert any("need not keep near distances" in text for text in method.diagnosis_)
+
+
+def test_few_rows_are_not_reported_as_gaussian():
+    for n, reported in ((150, False), (1500, True)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            z = np.random.default_rng(3).normal(size=(n, 2))
+            method = HessianICA(latent_dim=2, n_neighbors=14, loops="never").fit(z)
+        assert any("close to Gaussian" in text for text in method.diagnosis_) == reported
 
 
 def test_a_coarse_grid_is_reported():

@@ -22,8 +22,8 @@ MIN_NODES = 60  # of a curve whose nodes average several points
 MAX_GAP = 2.5  # the largest step divided by the second: beyond, the curve is open
 N_FOLLOWING = 3  # points before each on a curve and after it, which are its nearest ones
 MAX_CLEAN_SPREAD = 1.06  # of `spread_of_order` on a curve without noise
-MAX_NOISY_SPREAD = (1.1, 1.15)  # on a persistent loop with noise: of few points, of many
-MAX_DOUBTFUL_SPREAD = (1.12, 1.25)  # on what may be a curve: of few points, of many
+MAX_NOISY_SPREAD = (1.1, 1.2)  # on a persistent loop with noise: of few points, of many
+MAX_DOUBTFUL_SPREAD = (1.12, 1.28)  # on what may be a curve: of few points, of many
 MANY_POINTS = 150  # below, a few points in a wide band look like a curve
 MIN_NOISY_PERSISTENCE = 4.0
 EVEN_WINDOW = 72  # of a full turn: steps are compared at this scale
@@ -72,7 +72,7 @@ def fit_closed_curve(
     nodes = fit_nodes(points, loop.angle)
     steps = np.sort(_steps(nodes))
     centers, near = summarize(points, neighbors)
-    spread = spread_of_order(centers, near, project(nodes, node_angles(nodes, even=False), centers)[0])
+    spread = spread_of_order(centers, near, loop.angle[build_tree(points).query(centers)[1]])
     many = len(points) > MANY_POINTS
     if spread > MAX_DOUBTFUL_SPREAD[many] or steps[-1] > MAX_GAP * steps[-2] or has_several_loops(loop):
         return None

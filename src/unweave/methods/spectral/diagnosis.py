@@ -18,7 +18,7 @@ MIN_DISTANCES = 12  # different near distances, below which points lie on a grid
 MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvectors is uncertain
 MIN_REPORTED_PERSISTENCE = 2.5  # of a loop that no code describes
 # Of local averages. Chosen on half of the manifolds of `benchmarks/isometry.py`, and assessed on the others.
-HIGH_ISOMETRY, LOW_ISOMETRY = 0.95, 0.87
+HIGH_ISOMETRY, LOW_ISOMETRY = 0.95, 0.86
 
 
 def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
@@ -87,7 +87,7 @@ def describe_isometry(
     if averaged > HIGH_ISOMETRY and score < HIGH_ISOMETRY:
         result += ", but for noise"
     if averaged < LOW_ISOMETRY:
-        result = "does not keep near distances: the data are not isometric to so few factors, or too sparse"
+        result = "does not keep near distances: the data are not isometric to so few factors, too noisy, or too sparse"
     texts = [f"The embedding {result} ({numbers})."]
     if len(np.unique(np.round(pairs.dx / pairs.dx.max(), 3))) < MIN_DISTANCES:
         texts.append(

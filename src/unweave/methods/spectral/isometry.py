@@ -15,7 +15,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 CLOSEST_FRACTION = 0.05  # of all pairs, as in the paper
 N_AVERAGED = 10  # neighbors in a local average
-AVERAGED_PAIRS = 0.01  # fraction of pairs of averages; at least five for each point
 
 
 class Pairs(NamedTuple):
@@ -129,7 +128,6 @@ def averaged_isometry(points: np.ndarray, codes: np.ndarray, neighbors: np.ndarr
         rows: The points to compare, (s,).
     """
     near = neighbors[rows, : N_AVERAGED + 1]
-    fraction = min(1.0, max(AVERAGED_PAIRS, 10 / max(1, len(rows) - 1)))
-    pairs = closest_pairs(points[near].mean(1), fraction)
+    pairs = closest_pairs(points[near].mean(1))
     y = codes[near].mean(1)
     return select_columns(y / np.maximum(y.std(0), 1e-300), codes.shape[1], pairs).score
