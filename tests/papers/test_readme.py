@@ -8,7 +8,7 @@ import pytest
 from unweave import InputError
 from unweave.cli.paper import paper as paper_command
 from unweave.papers.output import TextTable
-from unweave.papers.readme import LINE_LENGTH, format_table, make_index, update_readme
+from unweave.papers.readme import LINE_LENGTH, format_table, make_index, update_readme, update_summary
 from unweave.papers.registry import PAPERS
 from unweave.papers.scripts import stored_results
 from unweave.papers.verdicts import Claim, join_claims
@@ -25,8 +25,14 @@ def test_generated_parts_are_up_to_date(name):
 
 
 def test_the_index_is_up_to_date():
-    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "papers" / "index.md").read_text(encoding="utf-8")
     assert text == make_index(stored_results()), "write it again with: unweave paper docs"
+
+
+def test_the_table_of_the_front_page_is_up_to_date():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "<!-- generated: papers -->" in text
+    assert text == update_summary(text, stored_results()), "write it again with: unweave paper docs"
 
 
 @pytest.mark.parametrize("name", PAPERS)

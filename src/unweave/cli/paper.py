@@ -24,7 +24,7 @@ ABOUT = """usage: unweave paper ACTION [NAME] [options]
     unweave paper list                                            status of every table and figure of the five papers
     unweave paper run hlle-ica/figure-6 --scale small             minutes on two cores
     unweave paper run intervention/table-1 --seeds 5              at full scale, for a GPU; flags of the script follow
-    unweave paper docs                                            write docs/papers.md and the papers' READMEs
+    unweave paper docs                                            write the pages about the papers
 """
 
 
@@ -63,10 +63,12 @@ class RunOptions:
 class Docs:
     """Write the index of the papers, and the generated parts of their READMEs. For a checkout of the repository."""
 
-    page: tyro.conf.Positional[Path] = Path("docs/papers.md")
+    page: tyro.conf.Positional[Path] = Path("docs/papers/index.md")
     """The index."""
     papers: Path = Path("src/unweave/papers")
     """Folder of the papers, with results and READMEs."""
+    readme: Path = Path("README.md")
+    """Page of the repository, which has a table of the papers."""
 
 
 def paper(args: list[str]) -> None:
@@ -175,22 +177,23 @@ def print_findings(item: Item, findings: Findings, scale: str) -> None:
 
 
 def docs(args: list[str]) -> None:
-    """Write docs/papers.md and the papers' READMEs."""
+    """Write docs/papers/index.md and the papers' READMEs."""
     options = parse_options(Docs, prog="unweave paper docs", args=args)
-    from unweave.papers.readme import make_index, update_readme
+    from unweave.papers.readme import make_index, update_readme, update_summary
     from unweave.papers.registry import PAPERS
     from unweave.utils.storage import write_atomic
 
     if options.page.suffix != ".md":
         raise InputError(f"{options.page}: the page is Markdown; expected a name that ends in .md")
     readmes = {paper: options.papers / paper.replace("-", "_") / "README.md" for paper in PAPERS}
-    absent = [path for path in readmes.values() if not path.is_file()]
+    absent = [path for path in (*readmes.values(), options.readme) if not path.is_file()]
     if absent:
         raise InputError(f"{absent[0]} does not exist: run this in a checkout of the repository, or pass --papers")
     for name, path in readmes.items():
         write_atomic(path, update_readme(name, path.read_text(encoding="utf-8"), options.papers))
     write_atomic(options.page, make_index(options.papers))
-    print_text(f"Wrote {options.page} and {len(readmes)} READMEs below {options.papers}.")
+    write_atomic(options.readme, update_summary(options.readme.read_text(encoding="utf-8"), options.papers))
+    print_text(f"Wrote {options.page}, {options.readme} and {len(readmes)} READMEs below {options.papers}.")
 
 
 def _as_json(item: Item, findings: Findings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Write the generated parts of the papers' READMEs, and the index docs/papers.md."""
+"""Write the generated parts of the papers' READMEs, and the index docs/papers/index.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from unweave.papers.output import TextTable
-from unweave.papers.registry import PAPERS, Item, items
+from unweave.papers.registry import PAPERS, SHORT_TITLES, Item, items
 from unweave.papers.scripts import NOTHING_TO_RUN, describe_status, read_findings, read_tables
 from unweave.papers.verdicts import join_claims
 from unweave.utils.errors import InputError
@@ -17,11 +17,13 @@ LINE_LENGTH = 100
 CLAIMS_ONLY = "/claims"  # ends the name of a block without tables
 BLOCK = re.compile(r"<!-- generated: (\S+) -->\n.*?<!-- end -->\n", re.DOTALL)
 
-INDEX = """# The papers
+INDEX = """# The five papers
 
-Status of every table and figure of the five papers. This page is written by `unweave paper docs`
-from the results under `src/unweave/papers`. Each paper's folder has a README with the claim, our
-tables beside the paper's, the figures, the commands and the limitations.
+Unweave has a script for every table and figure of five papers. This page says which of them we
+reproduced. Each paper has a page with the claim, our numbers beside the paper's, the figures, the
+commands and the limitations."""
+
+LEGEND = """## What the words mean
 
 - **reproduced**: every claim of the paper about it holds in our runs. A lead of one method over
   another counts where Welch's one-sided test over runs has p < 0.05, not corrected for the number
@@ -33,17 +35,42 @@ tables beside the paper's, the figures, the commands and the limitations.
 - **not run**; **nothing to run**: a drawing of the idea, or settings that are our defaults.
 - **run**: an experiment of ours that has no table or figure in the paper.
 
-`unweave paper list` adds seeds and steps. Run one with `unweave paper run PAPER/NAME`."""
+`unweave paper list` adds seeds and steps. Run one with `unweave paper run PAPER/NAME`. This page is
+written by `unweave paper docs` from the results under `src/unweave/papers`."""
+
+COUNTED = ("reproduced", "partly reproduced", "mean only", "not reproduced", "drawn", "not run")
 
 
 def make_index(out: Path) -> str:
-    """Return docs/papers.md: the status of every item, with links to the READMEs."""
-    parts = [INDEX]
+    """Return docs/papers/index.md: the status of every item, with links to the pages."""
+    parts = [INDEX, "", format_table(summary_table(out)), LEGEND]
     for paper, title in PAPERS.items():
-        folder = paper.replace("-", "_")
-        parts.append(f"\n## {title}\n\n[README](../src/unweave/papers/{folder}/README.md)\n")
+        parts.append(f"\n## {title}\n\n[Tables, figures and commands]({paper}.md)\n")
         parts.append(format_table(status_table(paper, out)).rstrip())
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, "", "```{toctree}", ":hidden:", "", *PAPERS, "```"]) + "\n"
+
+
+def summary_table(out: Path, link: str = "") -> TextTable:
+    """Return how many tables and figures of each paper are reproduced, partly reproduced, and so on.
+
+    Args:
+        out: Folder of the papers' results.
+        link: Folder of the pages that the titles lead to, e.g. `docs/papers/`.
+    """
+    rows = []
+    for paper, title in SHORT_TITLES.items():
+        own = [item for item in items().values() if item.paper == paper and item.script and not item.own]
+        statuses = [brief_status(item, out).partition(";")[0] for item in own]
+        counts = [str(statuses.count(status) or "") for status in COUNTED]
+        if own:
+            rows.append([f"[{title}]({link}{paper}.md)", *counts])
+    return TextTable("", ("paper", *(status.replace(" reproduced", "") for status in COUNTED)), rows)
+
+
+def update_summary(text: str, out: Path) -> str:
+    """Return the README of the repository with its table of the papers written again."""
+    table = format_table(summary_table(out, "docs/papers/"))
+    return BLOCK.sub(f"<!-- generated: papers -->\n\n{table}\n<!-- end -->\n", text)
 
 
 def status_table(paper: str, out: Path) -> TextTable:

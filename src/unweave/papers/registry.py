@@ -16,6 +16,14 @@ PAPERS = {
     "swap-contrast": "Reconstruction for disentanglement, contrast for invariance (2022)",
     "baselines": "Baselines: variational autoencoders on dSprites (no paper)",
 }
+SHORT_TITLES = {
+    "gin": "GIN",
+    "self-supervised-gin": "Self-supervised GIN",
+    "hlle-ica": "HLLE + ICA",
+    "intervention": "Intervention",
+    "swap-contrast": "Swap and contrast",
+    "baselines": "Baselines",
+}
 
 
 class Item(NamedTuple):
