@@ -36,7 +36,7 @@ def test_columns_that_are_no_factors_are_recognized(values, name, reason):
 
 def test_left_out_columns_are_named_once():
     y = pd.DataFrame({"file": [f"{i}.png" for i in range(N)], "azimuth": AZIMUTH, "lab": ["A", "B"] * 36})
-    with pytest.warns(UserWarning, match="file is an identifier and was left out"):
+    with pytest.warns(UserWarning, match="left out: file is an identifier$"):
         data = as_data(np.zeros((N, 2)), y)
     assert data.factors == (Factor("azimuth"), Factor("lab", 2, "nominal", values=("A", "B")))
     kept = as_data(np.zeros((N, 2)), y, kinds={"file": "nominal"}).factors[0]

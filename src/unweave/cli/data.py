@@ -85,8 +85,8 @@ def list_datasets(options: Any) -> None:
 def describe_state(dataset: Dataset) -> str:
     """Return whether a dataset can be loaded: available, generated, not rendered yet, substitute or missing."""
     if dataset.is_available():
-        return "available" if dataset.files else "generated"
-    if not dataset.files:
+        return "available" if dataset.required_files() else "generated"
+    if not dataset.required_files():
         return "not rendered yet"
     # A dataset that renders a substitute of its own says so in its title, in parentheses.
     return "substitute" if dataset.title().endswith(")") else "missing"
@@ -140,11 +140,11 @@ def check_files(options: Any) -> None:
     if options.json:
         return print_json(rows)
     print_table(["file", "state", "path"], [list(row.values()) for row in rows])
-    if not dataset.is_available() and describe_state(dataset) == "missing":
-        raise InputError(
-            f"{options.name} cannot be loaded; get its files from {dataset.page} (license: {dataset.license})"
-        )
-    return None
+    state = describe_state(dataset)
+    if state == "missing":
+        source = f"from {dataset.page} (license: {dataset.license})" if dataset.page else "(`unweave data where`)"
+        raise InputError(f"{options.name} cannot be loaded; get its files {source}")
+    return print_text(f"{dataset.title()} is used instead.") if state == "substitute" else None
 
 
 def _describe_without_files(dataset: Dataset, name: str) -> str:

@@ -88,7 +88,7 @@ def split_factors(table: pd.DataFrame, kinds: Mapping[str, KindSpec] | None = No
     roles = [
         ColumnRole(str(name), "" if str(name) in stated else reason_to_leave_out(table[name])) for name in table.columns
     ]
-    notes = [f"{role.name} is {role.reason} and was left out" for role in roles if role.reason]
+    notes = [f"{role.name} is {role.reason}" for role in roles if role.reason]
     return table[[role.name for role in roles if not role.reason]], notes
 
 
@@ -208,7 +208,7 @@ def hint_at_angles(factors: Sequence[Factor], c: np.ndarray) -> list[str]:
 def warn_of_dropped(notes: Sequence[str]) -> None:
     """Warn once of all columns that were left out."""
     if notes:
-        warnings.warn("; ".join(notes), stacklevel=3)
+        warnings.warn(f"left out: {'; '.join(notes)}", stacklevel=3)
 
 
 def as_kind_list(kinds: Any, count: int) -> list[KindSpec | None]:
