@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unweave import InputError
+from unweave import InputError, OwnData
 from unweave.data.conversion import as_data
 from unweave.data.core import Factor
 from unweave.data.kinds import hint_at_angles, kinds_from_flags, reason_to_leave_out
@@ -104,3 +104,9 @@ def test_angles_in_degrees_are_hinted_at():
     assert "--circular a=360" in hints(np.arange(-180, 180, 10))[0]
     assert not hints(np.arange(0, 200, 5))
     assert not hints(np.arange(0, 100))
+
+
+def test_the_hint_names_the_flag_of_the_command(tmp_path):
+    pd.DataFrame({"x": np.sin(AZIMUTH), "azimuth": AZIMUTH}).to_csv(tmp_path / "t.csv", index=False)
+    notes = OwnData(path=tmp_path / "t.csv", factors=("azimuth",)).load().notes
+    assert "--data.circular azimuth=360" in notes[-1]

@@ -186,11 +186,11 @@ def _period(name: str, column: np.ndarray, spec: KindSpec | None) -> float:
     if 180 < high - low <= 360:
         return 360.0
     text = f"factor {name!r} runs from {low:g} to {high:g}: its period is unclear"
-    raise InputError(f"{text}; give it, e.g. --circular {name}=360, in Python ('circular', 360)")
+    raise InputError(f"{text}; give it with the name, e.g. {name}=360, in Python ('circular', 360)")
 
 
-def hint_at_angles(factors: Sequence[Factor], c: np.ndarray) -> list[str]:
-    """Return a hint for each factor that looks like an angle in degrees but is compared as an ordinary number."""
+def hint_at_angles(factors: Sequence[Factor], c: np.ndarray, flag: str = "--circular") -> list[str]:
+    """Return a hint, with the flag, for each factor that looks like degrees but is compared as an ordinary number."""
     hints = []
     for factor, column in zip(factors, c.T, strict=True):
         if factor.kind not in ("ordinal", "real") or any(isinstance(value, str) for value in factor.values):
@@ -199,9 +199,7 @@ def hint_at_angles(factors: Sequence[Factor], c: np.ndarray) -> list[str]:
         step = np.diff(values).max() if len(values) > 2 else math.inf
         closes = math.isclose(values[-1] - values[0] + step, 360, rel_tol=0.02) or values[-1] - values[0] == 360
         if closes and step <= 90:
-            hints.append(
-                f"{factor.name} looks like an angle in degrees: --circular {factor.name}=360 compares it as one"
-            )
+            hints.append(f"{factor.name} looks like an angle in degrees: {flag} {factor.name}=360 compares it as one")
     return hints
 
 

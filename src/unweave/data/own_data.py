@@ -208,4 +208,4 @@ def describe_kinds(data: Table | LazyTable) -> list[str]:
     if not data.factors:
         return []
     kinds = "factors: " + ", ".join(factor.summary() for factor in data.factors)
-    return [kinds, *hint_at_angles(data.factors, data.c.numpy())]
+    return [kinds, *hint_at_angles(data.factors, data.c.numpy(), "--data.circular")]
