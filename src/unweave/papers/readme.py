@@ -50,12 +50,12 @@ def make_index(out: Path) -> str:
     return "\n".join([*parts, "", "```{toctree}", ":hidden:", "", *PAPERS, "```"]) + "\n"
 
 
-def summary_table(out: Path, link: str = "") -> TextTable:
+def summary_table(out: Path, target: str = "({paper}.md)") -> TextTable:
     """Return how many tables and figures of each paper are reproduced, partly reproduced, and so on.
 
     Args:
         out: Folder of the papers' results.
-        link: Folder of the pages that the titles lead to, e.g. `docs/papers/`.
+        target: Markdown behind the titles, which links them.
     """
     rows = []
     for paper, title in SHORT_TITLES.items():
@@ -63,14 +63,16 @@ def summary_table(out: Path, link: str = "") -> TextTable:
         statuses = [brief_status(item, out).partition(";")[0] for item in own]
         counts = [str(statuses.count(status) or "") for status in COUNTED]
         if own:
-            rows.append([f"[{title}]({link}{paper}.md)", *counts])
-    return TextTable("", ("paper", *(status.replace(" reproduced", "") for status in COUNTED)), rows)
+            rows.append([f"[{title}]{target.format(paper=paper)}", *counts])
+    return TextTable("", ("paper", *(status.replace("partly reproduced", "partly") for status in COUNTED)), rows)
 
 
 def update_summary(text: str, out: Path) -> str:
     """Return the README of the repository with its table of the papers written again."""
-    table = format_table(summary_table(out, "docs/papers/"))
-    return BLOCK.sub(f"<!-- generated: papers -->\n\n{table}\n<!-- end -->\n", text)
+    table = format_table(summary_table(out, "[{paper}]"))
+    links = [f"[{paper}]: src/unweave/papers/{paper.replace('-', '_')}/README.md" for paper in PAPERS if paper in table]
+    body = "\n".join([table, *links])
+    return BLOCK.sub(f"<!-- generated: papers -->\n\n{body}\n\n<!-- end -->\n", text)
 
 
 def status_table(paper: str, out: Path) -> TextTable:
