@@ -8,6 +8,7 @@ python benchmarks/gpu.py --parts lanes                        # whether a lane o
 python benchmarks/gpu.py --cases "gin, 28" --packs 1 --tricks measure channels-last   # what the trainer does not do
 python -m benchmarks.gpu --parts training --cases ridge infogan --packs 10 --profile benchmarks/results/profile.json
                                                               # also kernels and compile times; see profiling.py
+ncu --profile-from-start off ... python -m benchmarks.gpu --counters ...      # hardware counters; see profiling.py
 
 Starting a pack takes longer than measuring it. So several calls with different --cases may run side by side: they make
 ready together, measure one at a time while the others wait, and write to the same OUT.
@@ -63,6 +64,7 @@ Section = Literal["training", "lanes", "data", "scores", "spectral"]
 NAMES = ("case", "how", "precision", "models")
 NEXT = {"tf32": ("tf32", "bf16"), "single": ("single", "tf32")}
 STEPS = 10**6  # far away, so that schedules do not end
+EAGER_ROUNDS = 3  # of the slow loop, at most
 
 
 @dataclass(kw_only=True)
@@ -93,6 +95,8 @@ class Options:
     """where to keep the kernels of a step of each pack, and what compiling it took"""
     warm: bool = False
     """compile and take one step of everything, measure nothing"""
+    counters: bool = False
+    """take one step under Nsight Compute, measure nothing else"""
     device: str = "cuda"
     """where; "cpu" only shows that it runs"""
     out: Path = Path("benchmarks/results/gpu.json")
@@ -239,13 +243,13 @@ def packed(pack: list[Any], data: FactorData, how: str) -> StepRunner:
     return choose_runner(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
 
 
-def rate(run: Callable[[int], None], options: Options) -> float:
-    """Steps per second, the median over rounds."""
+def rate(run: Callable[[int], None], options: Options, most: int = 10**6) -> float:
+    """Steps per second, the median over rounds, of which there are at most so many."""
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     found = []
     with the_device(alone=True):
         run(options.steps)
-        for _ in range(options.rounds):
+        for _ in range(min(options.rounds, most)):
             wait()
             start = time.perf_counter()
             run(options.steps)
@@ -266,7 +270,7 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         @cache
         def base(name: str = name, alone: Any = alone, data: FactorData = data) -> float:
             with matmul_precision(alone):
-                found = rate(eager(alone, data), options)
+                found = rate(eager(alone, data), options, EAGER_ROUNDS)
             keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": found})
             return found
 
@@ -308,7 +312,9 @@ def measured(
                 if on_gpu:
                     torch.cuda.synchronize()  # others may measure from now on, and none may end with work under way
                 started = time.perf_counter() - begun
-            if options.warm:
+            if options.counters:
+                count_step(runner)
+            if options.warm or options.counters:
                 return {"seconds to start": round(started, 1)}
             speed = len(pack) * rate(runner.run, options)
             memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
@@ -320,6 +326,17 @@ def measured(
     if options.profile:  # last: whatever fails here, the rate is known
         found |= profiled(runner, head | found, options.profile)
     return found
+
+
+def count_step(runner: StepRunner) -> None:
+    """Take one step between the marks at which Nsight Compute begins and stops."""
+    with the_device(alone=True):
+        runner.cursor.zero_()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        runner.graph.replay()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
 
 
 def profiled(runner: StepRunner, row: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -488,7 +505,7 @@ def main(options: Options) -> None:
     def keep(row: dict[str, Any]) -> None:
         rows.append(row | where)
         print_text(json.dumps(row))
-        if not options.warm:
+        if not (options.warm or options.counters):
             options.out.parent.mkdir(parents=True, exist_ok=True)
             with options.out.open("a+") as file:  # which other calls may write to as well
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -500,7 +517,7 @@ def main(options: Options) -> None:
 
     makers = {"training": training, "lanes": lanes, "data": rendering, "scores": scoring, "spectral": spectral}
     for part in options.parts:
-        if options.warm and part != "training":
+        if (options.warm or options.counters) and part != "training":
             continue
         with contextlib.nullcontext() if part in ("training", "data") else the_device(alone=True):  # those two do so
             makers[part](options, keep)

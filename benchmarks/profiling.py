@@ -5,24 +5,33 @@ python -m benchmarks.gpu --parts training --packs 10 --precisions bf16 --how "st
 python -m benchmarks.profiling --cases "BetaVAE, conv"    # memory traffic of a compiled stack; needs no GPU
 python -m benchmarks.profiling --tables                   # prints the tables of what is in the JSON
 
+M=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,launch__grid_size
+ncu --profile-from-start off --cache-control none --clock-control none --metrics $M --csv --page raw \
+    --print-units base --log-file counters.csv python -m benchmarks.gpu --counters --parts training --packs 10 \
+    --precisions bf16 --how "stack, compiled" --cases "BetaVAE, conv"         # for a GPU
+python -m benchmarks.profiling --counters counters.csv --cases "BetaVAE, conv"    # adds them to the JSON
+
 Kernels: a captured graph is replayed under `torch.profiler`. Gaps are the time between the first kernel and the last
-one in which none runs. Traffic: the bytes that every kernel of the compiled step reads and writes, as the compiler
-counts them when it has decided what to fuse. It is computed, not measured: a cache may save some of it. The compiler
-fuses for a CPU here; a GPU also joins the kernels of Adam, which moves as many bytes.
+one in which none runs. Counters: bytes of memory and of the L2 cache that each kernel of one step has moved, measured.
+Traffic: the bytes that every kernel of the compiled step reads and writes, as the compiler counts them when it has
+decided what to fuse. It is computed, not measured: a cache may save some of it. The compiler fuses for a CPU here; a
+GPU also joins the kernels of Adam, which moves as many bytes.
 """
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import json
 import re
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
@@ -44,14 +53,14 @@ KEYS = ("case", "how", "precision", "models")
 
 # The first pattern that occurs in a kernel's name decides; fused kernels are named by the operations they contain.
 KERNEL_GROUPS = {
+    "Adam": r"triton_for|foreach|addcmul|lerp",
+    "fused, with reductions": r"triton_(red|per)",
+    "fused, elementwise": r"triton_poi",
     "matrix products": r"gemm|cutlass|xmma|nvjet|splitk|cublas|gemv|dot_kernel",
     "convolutions by cuDNN": r"cudnn|conv|dgrad|wgrad|implicit",
     "solves": r"potrf|potrs|trsm|cholesky|trsv|getrf|magma",
-    "Adam": r"triton_for|foreach|addcmul|lerp",
     "sorting": r"sort|radix",
     "copies": r"memcpy|memset",
-    "fused, with reductions": r"triton_(red|per)",
-    "fused, elementwise": r"triton_poi",
     "data: gathers and rendering": r"index|gather|scatter",
 }
 OTHER = "other kernels"
@@ -69,11 +78,22 @@ class Options:
     """Precisions of products."""
     tables: bool = False
     """Only print tables."""
+    counters: Path | None = None
+    """CSV of Nsight Compute for the one case of --cases, to be added to the JSON."""
     out: Path = Path("benchmarks/results/profile.json")
     """Path of the JSON."""
 
 
 # Kernels --------------------------------------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """A kernel or a copy on the device."""
+
+    start: float  # microseconds
+    end: float
+    name: str
+    blocks: float  # per multiprocessor
 
 
 def profile_runner(runner: Any, replays: int = REPLAYS) -> dict[str, Any]:
@@ -88,17 +108,32 @@ def profile_runner(runner: Any, replays: int = REPLAYS) -> dict[str, Any]:
 
     sampling = _seconds(lambda: [group.sample_chunk(count) for group in runner.groups]) / count
     replaying = _seconds(lambda: replay(count)) / count
+    with profile(activities=[ProfilerActivity.CUDA]):
+        torch.cuda.synchronize()  # the profiler sees the kernels of a graph only if it was ready before the capture
+    runner.graph_steps = 0
+    runner.run(count)  # captures again
     with profile(activities=[ProfilerActivity.CUDA]) as session:
         replay(replays)
         torch.cuda.synchronize()
-    kineto: Any = session.profiler
-    cuda: Any = torch.autograd.DeviceType.CUDA  # type: ignore[attr-defined]
+    described = describe_kernels(read_trace(session), replays)
+    return described | {"sampling ms": 1e3 * sampling, "replay ms": 1e3 * replaying}
+
+
+def read_trace(session: Any) -> list[Span]:
+    """Return the kernels and copies that a profile has seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        session.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     spans = [
-        (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
-        for event in kineto.kineto_results.events()
-        if event.device_type() == cuda
+        Span(event["ts"], event["ts"] + event["dur"], event["name"], event.get("args", {}).get("blocks per SM", 0.0))
+        for event in events
+        if event.get("ph") == "X" and event.get("cat") in kinds
     ]
-    return describe_kernels(spans, replays) | {"sampling ms": 1e3 * sampling, "replay ms": 1e3 * replaying}
+    if not spans:
+        raise RuntimeError("the profiler has seen no kernel")
+    return spans
 
 
 def _seconds(work: Callable[[], Any]) -> float:
@@ -113,37 +148,73 @@ def _seconds(work: Callable[[], Any]) -> float:
     return seconds
 
 
-def describe_kernels(spans: list[tuple[int, int, str]], replays: int) -> dict[str, Any]:
-    """Return time per step by kernel, and the time in which any kernel runs; spans are in nanoseconds."""
+def describe_kernels(spans: list[Span], replays: int) -> dict[str, Any]:
+    """Return time per step by kernel, and the time in which any kernel runs."""
     spans = sorted(spans)
-    counts = Counter(name for *_, name in spans)
-    durations: dict[str, int] = defaultdict(int)
-    busy = end = 0
-    for start, stop, name in spans:
-        durations[name] += stop - start
-        busy += max(0, stop - max(start, end))
-        end = max(end, stop)
-    scale = 1e-6 / replays
+    counts = Counter(span.name for span in spans)
+    durations: dict[str, float] = defaultdict(float)
+    blocks: dict[str, float] = defaultdict(float)
+    busy, end = 0.0, spans[0].start
+    for span in spans:
+        durations[span.name] += span.end - span.start
+        blocks[span.name] += span.blocks / counts[span.name]
+        busy += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
+    scale = 1e-3 / replays
     return {
-        "span ms": (end - spans[0][0]) * scale if spans else 0.0,
+        "span ms": (end - spans[0].start) * scale,
         "busy ms": busy * scale,
         "launches": len(spans) / replays,
         "kernels": [
-            {"name": name, "calls": counts[name] / replays, "ms": round(ns * scale, 5)}
-            for name, ns in sorted(durations.items(), key=lambda item: -item[1])
+            {"name": name, "calls": counts[name] / replays, "ms": round(t * scale, 5), "blocks": round(blocks[name], 2)}
+            for name, t in sorted(durations.items(), key=lambda item: -item[1])
         ],
     }
 
 
-def group_kernels(kernels: Iterable[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Return calls and milliseconds per step by group of kernels."""
-    groups: dict[str, tuple[float, float]] = {}
+def group_kernels(kernels: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[str, list[float]]:
+    """Return sums of columns by group of kernels, those with the largest last column first."""
+    groups: dict[str, list[float]] = {}
     for kernel in kernels:
         name = kernel["name"].lower()
         group = next((g for g, pattern in KERNEL_GROUPS.items() if re.search(pattern, name)), OTHER)
-        calls, ms = groups.get(group, (0.0, 0.0))
-        groups[group] = calls + kernel["calls"], ms + kernel["ms"]
-    return dict(sorted(groups.items(), key=lambda item: -item[1][1]))
+        sums = groups.get(group, [0.0] * len(columns))
+        groups[group] = [value + kernel[column] for value, column in zip(sums, columns, strict=True)]
+    return dict(sorted(groups.items(), key=lambda item: -item[1][-1]))
+
+
+# Counters -------------------------------------------------------------------------------------------------------------
+
+COUNTERS = {
+    "ms": ("gpu__time_duration.sum", 1e-6),
+    "read MB": ("dram__bytes_read.sum", 1e-6),
+    "written MB": ("dram__bytes_write.sum", 1e-6),
+    "L2 MB": ("lts__t_bytes.sum", 1e-6),
+    "grid": ("launch__grid_size", 1.0),
+}
+
+
+def read_counters(path: Path) -> list[dict[str, Any]]:
+    """Return the counters of a step by kernel, sums over its calls, from a CSV of Nsight Compute in base units."""
+    lines = path.read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
+    kernels: dict[str, dict[str, Any]] = {}
+    for row in csv.DictReader(lines[first:]):
+        if not row["ID"]:
+            continue  # the line with the units
+        kernel = kernels.setdefault(row["Kernel Name"], {"name": row["Kernel Name"], "calls": 0})
+        kernel["calls"] += 1
+        for name, (metric, scale) in COUNTERS.items():
+            kernel[name] = round(kernel.get(name, 0.0) + scale * float(row[metric].replace(",", "")), 5)
+    return sorted(kernels.values(), key=lambda kernel: -kernel["ms"])
+
+
+def keep_counters(options: Options) -> None:
+    """Add the counters of a step to the JSON."""
+    assert options.counters is not None
+    (case,), (precision, *_) = options.cases, options.precisions
+    head = {"case": case, "how": "stack, compiled", "precision": precision, "models": options.models}
+    keep_profile(options.out, head | {"kernels": read_counters(options.counters)}, part="counters")
 
 
 # Compiling ------------------------------------------------------------------------------------------------------------
@@ -297,11 +368,20 @@ def print_tables(path: Path) -> None:
     """Print tables of kernels, traffic and compile times."""
     found = json.loads(path.read_text())
     for row in found.get("kernels", []):
-        lines = [[g, f"{calls:g}", f"{ms:.3f}"] for g, (calls, ms) in group_kernels(row["kernels"]).items()]
-        lines.append(["gaps", "", f"{row['span ms'] - row['busy ms']:.3f}"])
-        print_table(["kernels", "calls", "ms"], lines, ", ".join(str(row[k]) for k in KEYS))
-        slowest = [[k["name"][:100], f"{k['calls']:g}", f"{k['ms']:.3f}"] for k in row["kernels"][:SHOWN_KERNELS]]
-        print_table(["slowest", "calls", "ms"], slowest, "")
+        groups = group_kernels(row["kernels"], ["calls", "ms"])
+        lines = [[g, f"{calls:g}", f"{ms:.3f}", f"{ms / row['span ms']:.0%}"] for g, (calls, ms) in groups.items()]
+        gaps = row["span ms"] - row["busy ms"]
+        lines.append(["gaps", "", f"{gaps:.3f}", f"{gaps / row['span ms']:.0%}"])
+        lines.append(["a step", f"{row['launches']:g}", f"{row['span ms']:.3f}", ""])
+        print_table(["kernels", "calls", "ms", "share"], lines, ", ".join(str(row[k]) for k in KEYS))
+        slowest = row["kernels"][:SHOWN_KERNELS]
+        lines = [[k["name"][:80], f"{k['calls']:g}", f"{k['ms']:.3f}", f"{k['blocks']:g}"] for k in slowest]
+        print_table(["slowest", "calls", "ms", "blocks per SM"], lines, "")
+    for row in found.get("counters", []):
+        groups = group_kernels(row["kernels"], ["calls", "read MB", "written MB", "L2 MB", "ms"])
+        lines = [[g, *(f"{value:.3g}" for value in v), f"{(v[1] + v[2]) / v[4]:,.0f}"] for g, v in groups.items()]
+        columns = ["kernels", "calls", "read MB", "written MB", "L2 MB", "ms", "GB/s"]
+        print_table(columns, lines, "counters: " + ", ".join(str(row[k]) for k in KEYS))
     lines = []
     for row in found.get("traffic", []):
         total = sum(group["MB"] for group in row["groups"].values())
@@ -319,8 +399,10 @@ def print_tables(path: Path) -> None:
 
 
 def main(options: Options) -> None:
-    """Count traffic, or print tables."""
-    if not options.tables:
+    """Count traffic, read counters, or print tables."""
+    if options.counters is not None:
+        keep_counters(options)
+    elif not options.tables:
         run_traffic(options)
     print_tables(options.out)
 
