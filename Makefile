@@ -1,7 +1,9 @@
 # make demo   set up, recover factors from images, write report.html
 # make test   set up, run the tests
 # make test-ray  the tests of studies on a Ray cluster, with the extra `ray`
-# make check  ruff and mypy
+# make check  ruff, mypy, codespell, and the links of the docs site
+# make docs   build the docs site with its gallery: docs/_build/html/index.html
+# make package  build wheel and sdist, install the wheel elsewhere and use it there
 # make bench  timings against named peers (slow; not part of the tests)
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +11,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-ray check bench clean
+.PHONY: demo test test-ray check docs docs-draft package bench clean
 
 demo: $(READY)
 	$(BIN)/unweave demo
@@ -21,10 +23,21 @@ test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest tests/experiments/test_ray.py
 
-check: $(READY)
+check: $(READY) docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
+
+docs-draft: $(READY)
+	$(BIN)/python -m sphinx -q -D plot_gallery=0 docs docs/_build/html
+
+package: $(READY)
+	$(BIN)/python .ci/check_wheel.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/spectral.py
@@ -34,12 +47,12 @@ bench: $(READY)
 	$(BIN)/python benchmarks/busy.py
 	$(BIN)/python benchmarks/flows.py
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt src/unweave/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "unweave needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) runs report.html
+	rm -rf $(VENV) dist runs report.html docs/_build docs/gallery docs/api/generated

@@ -194,7 +194,3 @@ def test_every_public_name_exists_and_is_documented():
             assert inspect.getdoc(getattr(package, name)), f"{name} has no docstring"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = unweave.nothing
-
-
-def test_the_version_is_the_same_in_both_places():
-    assert f'version = "{unweave.__version__}"' in (ROOT / "pyproject.toml").read_text()

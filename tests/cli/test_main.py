@@ -63,7 +63,7 @@ WRONG_INPUT = {
     "report nothing": (["report"], "name run folders"),
     "report missing": (["report", "nowhere"], "nowhere does not exist"),
     "report empty": (["report", "."], "holds no runs"),
-    "unknown list": (["list", "metods"], "metods"),
+    "unknown list": (["list", "metods"], "metods"),  # codespell:ignore
     "demo points": (["demo", "--points", "-5"], "at least one point"),
 }
 

@@ -73,4 +73,4 @@ def test_actions_are_listed_and_dispatched(capsys):
     run_action("unweave test", "usage", {"start": start}, [])
     assert "start   Start it." in capsys.readouterr().out
     with pytest.raises(InputError, match="did you mean 'start'"):
-        run_action("unweave test", "usage", {"start": start}, ["strat"])
+        run_action("unweave test", "usage", {"start": start}, ["strat"])  # codespell:ignore
