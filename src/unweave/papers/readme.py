@@ -21,7 +21,7 @@ INDEX = """# The five papers
 
 Unweave has a script for every table and figure of five papers. This page says which of them we
 reproduced. Each paper has a page with the claim, our numbers beside the paper's, the figures, the
-commands and the limitations."""
+commands and the limitations. The numbers count tables and figures that make a claim."""
 
 LEGEND = """## What the words mean
 
@@ -38,7 +38,7 @@ LEGEND = """## What the words mean
 `unweave paper list` adds seeds and steps. Run one with `unweave paper run PAPER/NAME`. This page is
 written by `unweave paper docs` from the results under `src/unweave/papers`."""
 
-COUNTED = ("reproduced", "partly reproduced", "mean only", "not reproduced", "drawn", "not run")
+COUNTED = ("reproduced", "partly reproduced", "mean only", "not reproduced", "not run")
 
 
 def make_index(out: Path) -> str:
@@ -51,7 +51,7 @@ def make_index(out: Path) -> str:
 
 
 def summary_table(out: Path, target: str = "({paper}.md)") -> TextTable:
-    """Return how many tables and figures of each paper are reproduced, partly reproduced, and so on.
+    """Return how many tables and figures that make a claim are reproduced, partly reproduced, and so on.
 
     Args:
         out: Folder of the papers' results.
