@@ -1,10 +1,12 @@
 """Which regularizer disentangles dSprites, and at which strength?
 
-beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones; five seeds each, 30,000 steps.
-
-unweave study run benchmarks/study.py --out runs/dsprites  # several processes share the work
-unweave report runs/dsprites --out docs/dsprites.html
+beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones. Five seeds each, 30,000 steps.
 """
+
+# unweave study run benchmarks/study.py --out runs/dsprites                # several processes share the work
+# unweave study rows benchmarks/study.py --out runs/dsprites --csv benchmarks/results/study.csv
+# unweave report runs/dsprites --out runs/dsprites.html
+# python benchmarks/shrink_report.py runs/dsprites.html docs/_static/reports/dsprites.html
 
 from typing import Any
 
