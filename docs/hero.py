@@ -61,9 +61,9 @@ def draw(theme: str) -> None:
     }
     order = np.argmax(np.abs(np.corrcoef(data.sources.T.numpy(), ours.transform(images).T)[:2, 2:]), 1)
     colors = {"text.color": text, "axes.labelcolor": text, "axes.edgecolor": "#8a93a3", "axes.titlecolor": text}
-    with mpl.rc_context(colors | {"font.size": 10, "axes.titlesize": 11, "figure.facecolor": background}):
-        figure = plt.figure(figsize=(11.4, 2.9), layout="constrained")
-        axes = figure.subplot_mosaic("ABCD;ABCE", width_ratios=[1, 1.05, 1.05, 1.75])
+    with mpl.rc_context(colors | {"font.size": 11, "axes.titlesize": 12, "figure.facecolor": background}):
+        figure = plt.figure(figsize=(8.4, 4.1), layout="constrained")
+        axes = figure.subplot_mosaic("AABBCC;DDDEEE", height_ratios=[2.9, 1])
         show_images(axes["A"], images[:25].numpy(), 5)
         axes["A"].set_title("2,000 images, no labels")
         for ax, name in ((axes["B"], "PCA"), (axes["C"], "HLLE + ICA")):
@@ -77,7 +77,7 @@ def draw(theme: str) -> None:
         ):
             show_images(ax, images[along(ours.transform(images), int(k), 6)].numpy(), 6)
             ax.set_title(label, color=color, weight="bold")
-        figure.savefig(FOLDER / f"hero-{theme}.png", dpi=150)
+        figure.savefig(FOLDER / f"hero-{theme}.png", dpi=160)
 
 
 if __name__ == "__main__":
