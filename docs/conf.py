@@ -23,6 +23,7 @@ release = version = unweave.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx.ext.githubpages",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "sphinx_design",
