@@ -46,7 +46,7 @@ def main() -> None:
     if not (folder / "index.html").is_file():
         sys.exit(f"{folder} has no index.html: build the site first (make docs)")
     broken = broken_links(folder)
-    print(*broken, f"{len(broken)} broken links in {folder}", sep="\n")
+    sys.stdout.write("\n".join([*broken, f"{len(broken)} broken links in {folder}\n"]))
     sys.exit(bool(broken))
 
 

@@ -17,7 +17,7 @@ warnings.filterwarnings("ignore", message=".*non-interactive.*")
 
 project = "Unweave"
 author = "the Unweave developers"
-copyright = "2026, the Unweave developers"
+copyright = "2026, the Unweave developers"  # noqa: A001
 release = version = unweave.__version__
 
 extensions = [
@@ -31,7 +31,13 @@ extensions = [
     "mathml",
     "reference",
 ]
-exclude_patterns = ["_build", "_ext", "**/GALLERY_HEADER.rst", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "**/GALLERY_HEADER.rst",
+    "sg_execution_times.rst",
+    "gallery/sg_execution_times.rst",
+]
 default_role = "code"  # docstrings write `code` as Markdown does
 nitpicky = False
 

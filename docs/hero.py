@@ -1,6 +1,7 @@
 """Draw the picture of the front page: `python docs/hero.py` writes docs/_static/hero-light.png and hero-dark.png."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +21,7 @@ def show_images(ax: Axes, images: np.ndarray, columns: int) -> None:
     """Show images (n, 3, h, w) as a contact sheet."""
     rows = len(images) // columns
     padded = np.pad(images, [(0, 0), (0, 0), (2, 2), (2, 2)], constant_values=np.nan)
-    n, c, h, w = padded.shape
+    c, h, w = padded.shape[1:]
     sheet = padded.reshape(rows, columns, c, h, w).transpose(0, 3, 1, 4, 2).reshape(rows * h, columns * w, c)
     alpha = ~np.isnan(sheet[..., :1])
     ax.imshow(np.concatenate([np.nan_to_num(sheet), alpha], 2))
@@ -41,7 +42,7 @@ def along(codes: np.ndarray, k: int, count: int) -> np.ndarray:
     """Return the rows whose code k rises in equal steps while the other code stays near its median."""
     center = np.median(codes, 0)
     targets = np.repeat(center[None], count, 0)
-    targets[:, k] = np.linspace(*np.quantile(codes[:, k], [0.03, 0.97]), count)
+    targets[:, k] = np.quantile(codes[:, k], np.linspace(0.03, 0.97, count))
     scaled = codes / codes.std(0)
     return np.array([np.square(scaled - target / codes.std(0)).sum(1).argmin() for target in targets])
 
@@ -50,6 +51,7 @@ def draw(theme: str) -> None:
     """Draw the picture in one theme."""
     background, text = THEMES[theme]
     data = unweave.datasets.SquaresXC(points=2_000, size=32, side=10).load()
+    assert data.sources is not None
     images = data.render(data.sources)
     steps = torch.linspace(0, 1, GRID)
     grid = torch.cartesian_prod(steps * (32 - 10), steps)
@@ -60,8 +62,9 @@ def draw(theme: str) -> None:
         for name, method in (("PCA", pca), ("HLLE + ICA", ours))
     }
     order = np.argmax(np.abs(np.corrcoef(data.sources.T.numpy(), ours.transform(images).T)[:2, 2:]), 1)
-    colors = {"text.color": text, "axes.labelcolor": text, "axes.edgecolor": "#8a93a3", "axes.titlecolor": text}
-    with mpl.rc_context(colors | {"font.size": 11, "axes.titlesize": 12, "figure.facecolor": background}):
+    style: Any = {"text.color": text, "axes.labelcolor": text, "axes.edgecolor": "#8a93a3", "axes.titlecolor": text}
+    style |= {"font.size": 11, "axes.titlesize": 12, "figure.facecolor": background}
+    with mpl.rc_context(style):
         figure = plt.figure(figsize=(8.4, 4.1), layout="constrained")
         axes = figure.subplot_mosaic("AABBCC;DDDEEE", height_ratios=[2.9, 1])
         show_images(axes["A"], images[:25].numpy(), 5)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,3 +140,17 @@ def test_commands_about_papers_name_items():
     for path in [*PAGES, *sorted((ROOT / "src" / "unweave" / "papers").rglob("*.py"))]:
         for name in re.findall(r"unweave paper run ([a-z][\w-]*/[\w-]+)", path.read_text(encoding="utf-8")):
             assert name in names, f"{page_name(path)}: {name}"
+
+
+def test_broken_links_of_a_site_are_found(tmp_path):
+    (tmp_path / "index.html").write_text('<a href="a.html#top"></a><a href="a.html#no"></a><img src="x.png">')
+    (tmp_path / "a.html").write_text('<h1 id="top"></h1><a href="https://elsewhere.org">out</a><a href="#top">up</a>')
+    command = [sys.executable, str(ROOT / "docs" / "check_links.py"), str(tmp_path)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 1
+    assert checked.stdout.splitlines()[:2] == [
+        "index.html: a.html#no: no such anchor",
+        "index.html: x.png: no such file",
+    ]
+    (tmp_path / "index.html").write_text('<a href="a.html#top"></a>')
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -23,5 +23,5 @@ def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the renderer and select it."""
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
-    app.config.html_math_renderer = "mathml"  # type: ignore[attr-defined]
+    app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}

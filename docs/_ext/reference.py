@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import inspect
 import io
+import os
 import re
-import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,9 @@ def group_page(group: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the lines of a page with several public names."""
     titles = {"data": "Data", "experiments": "Experiments", "base": "Base classes"}
     yield from heading(titles[group])
-    yield from table(["Name", "Summary"], [[f":obj:`unweave.{name}`", summary(getattr(unweave, name))] for name in names])
+    yield from table(
+        ["Name", "Summary"], [[f":obj:`unweave.{name}`", summary(getattr(unweave, name))] for name in names]
+    )
     for name in names:
         thing = getattr(unweave, name)
         if inspect.isclass(thing):
@@ -166,24 +169,23 @@ def cli_page() -> Iterator[str]:
 
 def help_text(command: str) -> str:
     """Return what `unweave COMMAND --help` prints, 100 characters wide and without colors."""
-    import os
-
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     printed = io.StringIO()
-    showwarning = sys.modules["warnings"].showwarning
+    showwarning = warnings.showwarning  # the command sets its own
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         main([command, "--help"])
-    sys.modules["warnings"].showwarning = showwarning
+    warnings.showwarning = showwarning
     return re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue())
 
 
 def settings_tables(cls: type, base: type) -> Iterator[str]:
     """Yield tables of the fields: those of the class first, inherited ones below."""
-    own, inherited = [], []
+    own: list[list[str]] = []
+    inherited: list[list[str]] = []
     for field in dataclasses.fields(cls):
         owner = next(parent for parent in cls.__mro__ if field.name in vars(parent).get("__annotations__", {}))
         row = [f"``{field.name}``", f"``{default_text(field)}``", field_text(cls, field.name)]
-        (own if owner is cls or issubclass(base, owner) and base is Dataset else inherited).append(row)
+        (own if owner is cls or base is Dataset else inherited).append(row)
     for title, rows in (("Settings", own), ("Inherited settings", inherited)):
         if rows:
             yield from (title, "-" * len(title), "")
