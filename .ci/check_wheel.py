@@ -31,6 +31,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parent.parent
 MAX_WHEEL_BYTES, MAX_SDIST_BYTES = 5_000_000, 10_000_000
 N_ROWS, MIN_MCC = 400, 0.95
+MAX_LINES = 8  # of a difference
 NEEDED = (  # in the wheel, below the package
     "py.typed", "report/template.html.jinja", "datasets/assets/shapes3d_basis.npz", "papers/gin/README.md",
     "papers/gin/results/artificial/scores.csv", "papers/hlle_ica/results/figures.json",
@@ -171,14 +172,27 @@ def check_origin(programs: Path, version: str, home: Path) -> None:
     require_same("versions", {f"unweave {version}"}, {printed, f"unweave {own_version}"})
 
 
+def compare_rows(repository: list[dict[str, str]], wheel: list[dict[str, str]]) -> str:
+    """Return the first rows in which two tables differ, by name and column, or an empty string."""
+    left, right = ({row["name"]: row for row in rows} for rows in (repository, wheel))
+    lines = [
+        f"{name}, {column}: {row.get(column)!r} in the repository, {right.get(name, {}).get(column)!r} in the wheel"
+        for name, row in left.items()
+        for column in row
+        if row.get(column) != right.get(name, {}).get(column)
+    ]
+    lines += [f"{name}: only in the wheel" for name in right if name not in left]
+    more = [f"... and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return "\n".join([*lines[:MAX_LINES], *more])
+
+
 def check_papers(programs: Path, home: Path) -> None:
     """Check that the status of every table and figure of the papers is that of the repository."""
     command = ["paper", "list", "--json"]
     here = json.loads(call([sys.executable, "-m", "unweave", *command], ROOT))
     there = json.loads(call([programs / "unweave", *command], home))
-    require_same(
-        "unweave paper list", *({json.dumps(row, ensure_ascii=False) for row in rows} for rows in (here, there))
-    )
+    if text := compare_rows(here, there):
+        raise PackageError(f"`unweave paper list` differs:\n{text}")
 
 
 def check_help_and_demo(programs: Path, home: Path) -> None:

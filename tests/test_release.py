@@ -133,3 +133,14 @@ def test_a_failed_check_says_what_differs(package, tmp_path):
         package.require_same("wheel", {"a.txt", "b.txt"}, {"a.txt", "c.txt"})
     with pytest.raises(package.PackageError, match=r"exit code 3:\nno such table"):
         package.call([sys.executable, "-c", "print('no such table'); raise SystemExit(3)"], tmp_path)
+
+
+def test_a_status_that_differs_in_the_wheel_is_named(package):
+    here = [{"name": f"gin/figure-{k}", "state": "drawn"} for k in range(12)]
+    assert package.compare_rows(here, here) == ""
+    there = [row | {"state": "not run"} for row in here]
+    lines = package.compare_rows(here, there).splitlines()
+    assert lines[0] == "gin/figure-0, state: 'drawn' in the repository, 'not run' in the wheel"
+    assert lines[-1] == "... and 4 more" and len(lines) == 9
+    assert "gin/figure-11, state: 'drawn' in the repository, None" in package.compare_rows(here, here[:-1])
+    assert package.compare_rows(here[:-1], here) == "gin/figure-11: only in the wheel"
