@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from unweave.data.rows import RowReader
     from unweave.data.scaling import ScaleMode, Scaling
 
-FORMER_NAMES = {"observed": "all_points", "rendered": "materialize", "units": "groups"}
 Kind = Literal["nominal", "ordinal", "circular", "real"]
 
 
@@ -112,14 +111,17 @@ class FactorData(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_former_names(cls, FORMER_NAMES)
+        refuse_former_names(cls, {"observed": "all_points", "rendered": "materialize", "units": "groups"})
 
     def __repr__(self) -> str:
-        origin = vars(self).get("data")
-        name = type(self).__name__ + (f" of {type(origin).__name__}" if isinstance(origin, FactorData) else "")
-        columns = f" ({list_names(self.feature_names)})" if self.feature_names else ""
-        factors = f"factors: {list_names([f.summary() for f in self.factors])}" if self.factors else "no factors"
-        return f"<{name}: {self.count_text()} of shape {self.shape}{columns}; {factors}>"
+        from unweave.data.preview import data_text
+
+        return data_text(self)
+
+    def _repr_html_(self) -> str:
+        from unweave.data.preview import data_html
+
+        return data_html(self)
 
     def count_text(self) -> str:
         """Return the number of observations in words, for the representation of the data."""
@@ -219,12 +221,9 @@ class IndexedData(FactorData):
     @final
     def locate(self, c: Tensor, rng: Generator, like: Tensor | None = None) -> Tensor:
         """Return a random point for each combination of factors; raise an error if there is none."""
-        missing = ~self.has(c)
-        if missing.any():
-            text = self.describe(c[missing][0])
-            raise InputError(
-                f"no row of the table has {text} ({int(missing.sum())} of {len(c)} combinations are missing)"
-            )
+        if (missing := ~self.has(c)).any():
+            count = f"{int(missing.sum())} of {len(c)} combinations are missing"
+            raise InputError(f"no row of the table has {self.describe(c[missing][0])} ({count})")
         keys, order, first, counts = self._index
         group = torch.searchsorted(keys, self._keys(c))
         pick = (torch.rand(len(c), generator=rng, device=rng.device) * counts[group]).long()
@@ -249,7 +248,8 @@ class IndexedData(FactorData):
         for j, factor in enumerate(self.factors):
             if factor.size is None:
                 text = f"factor {factor.name!r} is real-valued: rows of a table cannot be found by it"
-                raise InputError(f"{text}; leave it out of the factors, or cut it into classes")
+                stated = f"state that its values are classes (--data.nominal {factor.name}, in Python kinds=...)"
+                raise InputError(f"{text}. Leave it out of the factors, cut it into classes, or {stated}")
             key = key * factor.size + c[:, j].long()
         return key
 

@@ -38,6 +38,8 @@ class Dataset(ABC):
     """License of the published files."""
     files: ClassVar[tuple[PublishedFile, ...]] = ()
     """Published files of the dataset, if there are any."""
+    loads_fast: ClassVar[bool] = False
+    """Whether `load` takes milliseconds, so that a notebook that shows the recipe also shows observations."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -47,6 +49,11 @@ class Dataset(ABC):
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def _repr_html_(self) -> str:
+        from unweave.data.preview import dataset_html
+
+        return dataset_html(self)
 
     @abstractmethod
     def load(self) -> FactorData:

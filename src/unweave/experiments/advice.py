@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from unweave import catalog
 from unweave.data.containers import Paired
 from unweave.data.conversion import as_data
@@ -15,6 +17,7 @@ from unweave.experiments.advice_rules import DATA_ONLY, SIDE_INFORMATION, Obstac
 from unweave.experiments.commands import fit_call, fit_command
 from unweave.experiments.inspection import Inspection, inspect_data
 from unweave.experiments.timing import estimate_seconds, format_duration
+from unweave.utils import html
 from unweave.utils.errors import InputError
 
 MAX_RECOMMENDATIONS = 3
@@ -38,8 +41,18 @@ class Recommendation:
 
     def text(self) -> str:
         """Return method, reason and time."""
-        time = f" ({format_duration(self.seconds)})" if self.seconds is not None else ""
+        time = f" ({self.time()})" if self.time() else ""
         return f"{self.method}: {self.reason}{time}"
+
+    def as_html(self) -> Markup:
+        """Return method, reason and time, and the command below."""
+        time = f" ({self.time()})" if self.time() else ""
+        line = Markup("<strong>{}</strong>: {}{}<br>{}")
+        return line.format(self.method, self.reason, time, html.code(self.command))
+
+    def time(self) -> str:
+        """Return the estimated time in words; '' where it was not measured."""
+        return format_duration(self.seconds) if self.seconds is not None else ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,23 @@ class Advice:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """Return recommendations with commands, facts and obstacles, for notebooks."""
+        recommended = html.items(each.as_html() for each in self.recommendations)
+        recommended = recommended or html.text("No method is recommended: see what cannot work.")
+        cannot = html.items(f"{each.method}: {each.reason}" for each in self.cannot)
+        obstacles = html.details("What cannot work here, and why", cannot) if self.cannot else ""
+        facts = html.items(self.facts.lines())
+        return html.page(
+            "Advice",
+            "Recommended methods",
+            recommended,
+            html.items(self.hints),
+            html.text("The data:"),
+            facts,
+            obstacles,
+        )
 
     def lines(self) -> list[str]:
         """Return facts, recommendations and obstacles as lines of text."""

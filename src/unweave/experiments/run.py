@@ -46,6 +46,11 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run: {self.label()}>"
 
+    def _repr_html_(self) -> str:
+        from unweave.experiments.run_html import run_html
+
+        return run_html(self)
+
     def recipe(self) -> dict[str, Any]:
         """Return the settings of both as JSON values; a class from a user's file adds the hash of its source."""
         return self._recipe
@@ -103,6 +108,11 @@ class FinishedRun(NamedTuple):
         title = f"{method['name']} on {self.env['data']['title']}, seed {method.get('seed')}"
         codes = f"{plural(self.codes.shape[1], 'code')} of {plural(len(self.codes), 'observation')}"
         return f"<FinishedRun: {title}; {codes}; {scores}; {self.env['seconds']:.1f} s; {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        from unweave.experiments.run_html import finished_run_html
+
+        return finished_run_html(self)
 
 
 class EvaluationSet(NamedTuple):
@@ -206,8 +216,13 @@ def _metrics(scores: Iterable[str]) -> frozenset[str]:
 
 
 def rows(folders: Iterable[str | Path]) -> pd.DataFrame:
-    """Return one row per run folder: key, data, method, settings, scores, seconds; a missing value is empty."""
-    return pd.DataFrame(records(read_run(Path(folder)) for folder in folders)).convert_dtypes()
+    """Return one row per run folder: key, data, method, settings, scores, seconds; a missing value is empty.
+
+    Notebooks show it with three digits, the best scores marked, and settings that are equal in all runs folded.
+    """
+    from unweave.experiments.run_html import table_of_runs
+
+    return table_of_runs(read_run(Path(folder)) for folder in folders)
 
 
 def records(runs: Iterable[FinishedRun]) -> list[dict[str, Any]]:

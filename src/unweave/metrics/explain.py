@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -11,11 +11,16 @@ from scipy.optimize import linear_sum_assignment
 from unweave.metrics.dci import code_importances, mean_purity
 from unweave.metrics.factors import BINS, PreparedFactors, active_codes, factor_code_information, prepare_factors
 from unweave.metrics.mcc import associations, correlations
-from unweave.utils.errors import InputError
+from unweave.utils import html
+from unweave.utils.errors import InputError, plural
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 MIN_INFORMATION = 0.05  # share of a factor's entropy from which a code is informative
 MIN_DUPLICATE_CORRELATION = 0.95  # |rank correlation| from which two codes are duplicates
 MIN_MIG, MIN_DCI, MIN_MCC = 0.5, 0.75, 0.9  # scores from which every factor has a code of its own
+MAX_SHOWN_CODES = 12  # columns of the tables in a notebook
 MIN_RATIO = 2.0  # of the information in the best and the second-best code, from which a factor is not split
 
 
@@ -30,6 +35,20 @@ class Explanation(NamedTuple):
     """Importance of each code for predicting each factor, as in DCI, (k, d); rows sum to 1, or to 0."""
     findings: list[str]
     """Sentences about codes and factors."""
+
+    def _repr_html_(self) -> str:
+        """Return the findings and both matrices as tables, for notebooks."""
+        codes = _shown_codes(self.information)
+        more = self.information.shape[1] - len(codes)
+        parts = [
+            html.items(self.findings),
+            _matrix_html(self.names, self.information, codes),
+            html.text("Share of a factor's entropy that a code contains, above chance."),
+            html.text(f"Not shown: {plural(more, 'less informative code')}.") if more else "",
+            html.details("Importance for predicting the factor", _matrix_html(self.names, self.importance, codes)),
+        ]
+        summary = f"{plural(len(self.names), 'factor')}, {plural(self.information.shape[1], 'code')}"
+        return html.page("Explanation", summary, *parts)
 
 
 def explain(factors: Any, codes: Any, *, names: Sequence[str] | None = None, seed: int = 0) -> Explanation:
@@ -57,6 +76,21 @@ def explain(factors: Any, codes: Any, *, names: Sequence[str] | None = None, see
     importance, _ = code_importances(c, z, estimator="trees", depth=None, train=2 / 3, seed=seed)
     findings = _findings(z, labels, information) or [_describe_agreement(c, z, information, importance)]
     return Explanation(labels, information, importance.T, findings)
+
+
+def _shown_codes(information: np.ndarray) -> list[int]:
+    """Return the most informative codes, in order, as many as a table on a page can have."""
+    strongest = np.argsort(-information.max(0), kind="stable")[:MAX_SHOWN_CODES]
+    return sorted(int(i) for i in strongest)
+
+
+def _matrix_html(names: list[str], matrix: np.ndarray, codes: list[int]) -> Markup:
+    """Return some columns of a matrix (k, d) as a table with a tint by value."""
+    rows = [
+        [name, *(html.Cell(f"{value:.0%}", is_number=True, tint=float(value)) for value in row)]
+        for name, row in zip(names, matrix[:, codes], strict=True)
+    ]
+    return html.table(["", *(f"code {i + 1}" for i in codes)], rows)
 
 
 def _describe_agreement(c: PreparedFactors, z: np.ndarray, information: np.ndarray, importance: np.ndarray) -> str:

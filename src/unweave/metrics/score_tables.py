@@ -14,8 +14,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from unweave import metrics as _metrics
 from unweave.metrics.contract import CIRCULAR, Metric, as_matrix, as_numbers, column_name, validate_rows, variants
 from unweave.metrics.factors import PreparedFactors, prepared
+from unweave.metrics.score_frame import ScoreTable
 from unweave.metrics.uncertainty import score_table
 from unweave.utils.errors import InputError
+
+Row = dict[str, float]
 
 
 def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int = 0, seed: int = 0) -> pd.DataFrame:
@@ -32,6 +35,7 @@ def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int 
 
     Returns:
         One row per score, e.g. `sap[svm]`, with the columns value and best, and on request chance, low and high.
+        Notebooks show it with three digits, and with chance a tint from chance to the best possible score.
 
     Example:
         >>> import numpy as np
@@ -46,7 +50,7 @@ def score_all(factors: Any, codes: Any, *, chance: bool = False, bootstrap: int 
     for name, metric in _default_metrics(truth).items():
         with _warn_on_error(name):
             rows |= score_table(name, metric, truth, codes, chance=chance, bootstrap=bootstrap, seed=seed)
-    return pd.DataFrame(rows).T
+    return ScoreTable(pd.DataFrame(rows).T)
 
 
 def score_many(
@@ -61,7 +65,7 @@ def score_many(
         n_jobs: Processes, as in scikit-learn: -1 for all cores.
 
     Returns:
-        One row per name, one column per score.
+        One row per name, one column per score. Notebooks show three digits and mark the best of each column.
 
     Example:
         >>> import numpy as np
@@ -76,20 +80,27 @@ def score_many(
     # One task per process, so that each computes only once what depends only on the factors.
     parts = [every[start : start + share] for start in range(0, len(every), share)]
     rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(chosen, truth, part) for part in parts)
-    return pd.DataFrame([row for part in rows for row in part], index=list(codes))
+    table = ScoreTable([row for part in rows for row, _ in part], index=list(codes))
+    table.best_scores = {column: best for part in rows for _, bests in part for column, best in bests.items()}
+    return table
 
 
-def _rows(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence[Any]) -> list[dict[str, float]]:
+def _rows(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Sequence[Any]) -> list[tuple[Row, Row]]:
     return [_row(metrics, truth, z) for z in codes]
 
 
-def _row(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> dict[str, float]:
-    row: dict[str, float] = {}
+def _row(metrics: Mapping[str, Metric], truth: PreparedFactors, codes: Any) -> tuple[Row, Row]:
+    """Return the scores and the best possible scores by column; counts, e.g. of active codes, have no best."""
+    row, bests = Row(), Row()
     validate_rows(truth.c, as_matrix(codes, "codes"), "factors")
     for name, metric in metrics.items():
         with _warn_on_error(name):
-            row |= {column_name(name, part): v for part, v in as_numbers(metric(truth, codes)).items()}
-    return row
+            score = metric(truth, codes)
+            for part, value in as_numbers(score).items():
+                row[column_name(name, part)] = value
+                if hasattr(metric, "facts") and not isinstance(getattr(score, part, None), int):
+                    bests[column_name(name, part)] = metric.facts.best
+    return row, bests
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
+from unweave.data.preview import vary_factor
 from unweave.report.figures.style import make_panels
 from unweave.utils.errors import InputError
 
 COLUMNS = 12  # images in a row
 RANDOM_ROWS = 2
 MAX_FACTORS = 8
-RANGE_SAMPLES = 500  # observations that determine the range of a continuous factor
 
 
 def draw_sheet(data: FactorData, title: str, rng: Generator) -> Figure:
@@ -27,9 +27,9 @@ def draw_sheet(data: FactorData, title: str, rng: Generator) -> Figure:
     rows = [("random", data.render(data.sample(COLUMNS, rng))) for _ in range(RANDOM_ROWS)]
     start = data.sample(1, rng)
     for j, factor in enumerate(data.factors[:MAX_FACTORS]):
-        images = _vary_factor(data, start, j, rng)
-        if images is not None and not factor.noise:
-            rows.append((factor.name, images))
+        points = vary_factor(data, start, j, COLUMNS, rng)
+        if points is not None and not factor.noise:
+            rows.append((factor.name, data.render(points)))
     figure, (axis,) = make_panels(1, width=COLUMNS * 0.62 + 1.2, height=len(rows) * 0.66 + 0.4)
     picture = np.concatenate([join_images(images) for _, images in rows], 0)
     axis.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -40,23 +40,6 @@ def draw_sheet(data: FactorData, title: str, rng: Generator) -> Figure:
     axis.tick_params(length=0)
     axis.set_title(title)
     return figure
-
-
-def _vary_factor(data: FactorData, start: Tensor, j: int, rng: Generator) -> Tensor | None:
-    """Return images of the starting point with factor j over its range; None if the data have no such images."""
-    c = data.labels(start).repeat(COLUMNS, 1).double()
-    factor = data.factors[j]
-    if factor.size is not None:
-        levels = data.levels(j)
-        c[:, j] = levels[torch.linspace(0, len(levels) - 1, COLUMNS).round().long()].double()
-    else:
-        values = data.labels(data.sample(RANGE_SAMPLES, rng))[:, j].double()
-        c[:, j] = torch.linspace(float(values.min()), float(values.max()), COLUMNS)
-    try:
-        points = data.locate(c.to(data.labels(start).dtype), rng)
-    except InputError:
-        return None  # a table lacks some of these combinations
-    return data.render(points)
 
 
 def join_images(images: Tensor) -> np.ndarray:
