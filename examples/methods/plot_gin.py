@@ -15,13 +15,15 @@ With class labels, nonlinearly mixed factors can be recovered: each one by itsel
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 
 import unweave
 
 data = unweave.datasets.GaussianMixture(points=4_000, clusters=5, seed=3).load()
-x = data.render(data.sources).numpy()  # (4000, 10)
-classes = data.sources[:, 0].int().numpy()  # (4000,)
-factors = data.sources[:, 1:3].numpy()  # (4000, 2), the truth
+rows, sources = data.collect(4_000, torch.Generator())  # all of them, in order
+x = rows.numpy()  # (4000, 10)
+classes = sources[:, 0].int().numpy()  # (4000,)
+factors = sources[:, 1:3].numpy()  # (4000, 2), the truth
 print(x.shape, np.bincount(classes))
 
 # %%

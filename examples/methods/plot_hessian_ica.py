@@ -15,12 +15,14 @@ It needs no labels, no network and no tuning; it needs images that change smooth
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 
 import unweave
 
 data = unweave.datasets.SquaresXY(points=1_000, size=32, side=8).load()
-positions = data.sources.numpy()  # (1000, 2), the truth
-images = data.render(data.sources).numpy()  # (1000, 1, 32, 32)
+sample = data.collect(1_000, torch.Generator())  # all of them, in order
+images = sample.x.numpy()  # (1000, 1, 32, 32)
+positions = sample.c.numpy()  # (1000, 2), the truth
 print(data)
 
 # %%
@@ -86,8 +88,8 @@ for sentence in hlle.diagnosis_:
 # New images are encoded without a new fit.
 
 new = unweave.datasets.SquaresXY(points=500, size=32, side=8, seed=1).load()
-new_codes = hlle.transform(new.render(new.sources))
-print(f"MCC of 500 new images: {unweave.metrics.mcc(new.sources, new_codes):.3f}")
+new_images, new_positions = new.collect(500, torch.Generator())
+print(f"MCC of 500 new images: {unweave.metrics.mcc(new_positions, hlle.transform(new_images)):.3f}")
 
 # %%
 # When it fails
