@@ -75,10 +75,19 @@ def update_summary(text: str, out: Path) -> str:
     return BLOCK.sub(f"<!-- generated: papers -->\n\n{body}\n\n<!-- end -->\n", text)
 
 
-def status_table(paper: str, out: Path) -> TextTable:
-    """Return the status of every item of a paper, without numbers."""
-    rows = [[item.part, item.title, brief_status(item, out)] for item in items().values() if item.paper == paper]
-    return TextTable("", ("name", "shows", "status"), rows)
+def status_table(paper: str, out: Path, *, every: bool = True) -> TextTable:
+    """Return the status of the items of a paper, without numbers: of every item, or of those that have a script."""
+    own = [item for item in items().values() if item.paper == paper and (item.script or every)]
+    return TextTable(
+        "", ("name", "shows", "status"), [[item.part, item.title, brief_status(item, out)] for item in own]
+    )
+
+
+def _describe_nothing_to_run(paper: str) -> str:
+    """Return a sentence about the items of a paper that have no script."""
+    names = [item.part for item in items().values() if item.paper == paper and not item.script]
+    text = f"Drawings of the idea, and settings that are our defaults: {', '.join(names)}."
+    return "\n" + "\n".join(wrap(text)) + "\n" if names else ""
 
 
 def brief_status(item: Item, out: Path) -> str:
@@ -101,7 +110,7 @@ def update_readme(paper: str, text: str, out: Path) -> str:
     def replace_block(match: re.Match[str]) -> str:
         name = match[1]
         if name == "status":
-            body = format_table(status_table(paper, out))
+            body = format_table(status_table(paper, out, every=False)) + _describe_nothing_to_run(paper)
         else:
             item = name.removesuffix(CLAIMS_ONLY)
             body = describe_item(f"{paper}/{item}", out, with_tables=item == name)

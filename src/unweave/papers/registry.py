@@ -123,7 +123,7 @@ def _intervention() -> Iterator[Item]:
     yield Item("figure-2", DRAWING)
     metric: dict[str, Any] = {"script": "intervention.metric", "small": small | {"data": "dsprites"}}
     both_sets = {"data": "dsprites"}, {"data": "shapes3d"}
-    ranks = "rank correlation of metrics over FactorVAE runs"
+    ranks = "rank correlation of metrics"
     yield Item("figure-3", ranks, runs=both_sets, data=f"{SPRITES}; {SHAPES}", **metric)
     few = small | {"only": ("FactorVAE", "intervention"), "seeds": 1, "lambda_adv": 10.0}
     tables: dict[str, Any] = {"script": "intervention.tables", "small": few}
