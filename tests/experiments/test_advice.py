@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from markupsafe import escape
 
 import unweave
 from unweave import as_data, as_pairs
@@ -16,7 +18,7 @@ from unweave.data.containers import Table
 from unweave.data.core import Factor
 from unweave.data.own_data import OwnData
 from unweave.datasets import SquaresXY, SwissRoll
-from unweave.experiments.advice import advise, merge_obstacles
+from unweave.experiments.advice import Recommendation, advise, merge_obstacles
 from unweave.experiments.advice_rules import Obstacle
 from unweave.experiments.commands import fit_command
 from unweave.experiments.inspection import inspect_data
@@ -209,3 +211,25 @@ def test_the_example_of_the_page_prints_what_it_shows(capsys):
     exec(code, {})
     facts = [line for line in output.splitlines() if not line.startswith("1.")]  # without the time
     assert facts == [line for line in capsys.readouterr().out.splitlines() if not line.startswith("1.")]
+
+
+def test_a_notebook_shows_advice():
+    factors = pd.DataFrame({"<b>sick</b>": CLASSES % 2})
+    advice = advise(FACTORS, factors, timed=False)
+    page = advice._repr_html_()
+    assert all(f"<strong>{each.method}</strong>" in page for each in advice.recommendations)
+    assert all(f"<code>{each.command}</code>" in page for each in advice.recommendations)
+    assert all(str(escape(line)) in page for line in advice.facts.lines())
+    assert "<b>" not in page
+    assert "&lt;b&gt;sick" in page
+
+
+def test_a_notebook_shows_obstacles_and_times():
+    advice = advise(FACTORS, timed=False)
+    known = Recommendation("pca", "why <i>", "pca(x)", 0.2)
+    shown = replace(advice, recommendations=(known,), cannot=(Obstacle("gin", "few <rows>"),), hints=("try <it>",))
+    page = shown._repr_html_()
+    assert "why &lt;i&gt; (less than 5 s)<br><code>pca(x)</code>" in page
+    assert "<li>gin: few &lt;rows&gt;</li>" in page
+    assert "<li>try &lt;it&gt;</li>" in page
+    assert "No method is recommended" in replace(advice, recommendations=())._repr_html_()

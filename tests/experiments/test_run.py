@@ -138,3 +138,35 @@ def test_a_finished_run_says_what_it_holds(tmp_path):
     text = f"pca on squares-xy, seed 3; 1 code of 60 observations; mcc {done.scores['mcc']:.3g}, local-isometry"
     assert repr(done).startswith(f"<FinishedRun: {text}")
     assert repr(done).endswith(f" s; {tmp_path / 'run'}>")
+
+
+def test_a_notebook_shows_the_settings_of_a_run(tmp_path):
+    page = Run(DATA, PCA(latent_dim=3))._repr_html_()
+    assert "pca on squares-xy" in page
+    assert "latent_dim=3" in page
+    assert "points=60, size=12, side=4" in page
+    assert "all settings at their defaults" in Run(DATA, PCA())._repr_html_()
+    own = Run(OwnData(path=tmp_path / "<script>.csv"), PCA())
+    assert "<script" not in own._repr_html_()
+    assert "sha256" not in vars(own.data), "a large file is not read to show its name"
+
+
+def test_a_notebook_shows_the_scores_of_a_finished_run(tmp_path):
+    done = execute_run(Run(DATA, PCA()), tmp_path / "<b>r</b>", SCORERS)
+    page = done._repr_html_()
+    assert f'<td>mcc</td><td class="uw-number">{done.scores["mcc"]:.3f}</td>' in page
+    assert "2 codes of 60 observations" in page
+    assert "&lt;b&gt;r&lt;/b&gt;" in page
+    assert "No scores" in done._replace(scores={})._repr_html_()
+    assert "trust &lt;it&gt;" in done._replace(diagnosis=("trust <it>",))._repr_html_()
+
+
+def test_a_notebook_shows_rows_of_runs(tmp_path):
+    folders = [tmp_path / str(k) for k in (1, 2, 3)]
+    for k, folder in enumerate(folders, 1):
+        execute_run(Run(DATA, PCA(latent_dim=k)), folder, SCORERS)
+    table = rows(folders)
+    assert type(table[table["latent_dim"] > 1]) is type(table)
+    assert table.best_scores == {"mcc": 1.0, "local-isometry": 1.0}
+    best = table["mcc"].astype(float).round(3).max()
+    assert f'uw-best">{best:.3f}</td>' in table._repr_html_()

@@ -1,5 +1,7 @@
 """The contract of `Method`: what it accepts, checks and saves."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -136,3 +138,35 @@ def test_scikit_learn_shows_a_fitted_method_in_its_own_way():
     method = PCA(latent_dim=1).fit(np.eye(8))
     assert "('pca', PCA(latent_dim=1))])" in repr(make_pipeline(StandardScaler(), method))
     assert "PCA" in method._repr_html_()
+
+
+def test_a_notebook_shows_the_diagram_of_scikit_learn():
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    unfitted, fitted = BetaVAE(), BetaVAE(latent_dim=2, steps=5, layers=(4,)).fit(x)
+    for method in (unfitted, fitted, PCA().fit(x), HessianICA()):
+        page = method._repr_html_()
+        assert "sk-container-id" in page
+        assert f"<div>{type(method).__name__}</div>" in page
+        assert "latent_dim" in page
+        assert "href" not in page, "scikit-learn has no page about our methods"
+    assert "<span>Not fitted</span>" in unfitted._repr_html_()
+    assert "<span>Fitted</span>" in fitted._repr_html_()
+
+
+def test_a_notebook_shows_pipelines_with_methods():
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    page = make_pipeline(StandardScaler(), PCA(latent_dim=2)).fit(x)._repr_html_()
+    links = re.findall(r'href="([^"#]*)', page)
+    assert "<div>PCA</div>" in page
+    assert {link.rpartition("/")[2] for link in links} == {
+        "sklearn.pipeline.Pipeline.html", "sklearn.preprocessing.StandardScaler.html",
+    }  # fmt: skip
+
+
+def test_settings_are_escaped_in_notebooks():
+    class Hostile(PCA):
+        """Has a text as a setting."""
+
+        text: str = "<script>alert(1)</script>"
+
+    assert "<script>alert" not in Hostile()._repr_html_()

@@ -89,3 +89,23 @@ def test_explain_on_the_command_line(tmp_path, monkeypatch, capsys):
             main(args)
         assert done.value.code == 2
         assert expected in capsys.readouterr().err
+
+
+def test_a_notebook_shows_findings_and_matrices():
+    codes = np.concatenate([CODES[:, :1], CODES[:, 1:2] + CODES[:, 2:], np.zeros((len(CODES), 30))], 1)
+    explanation = unweave.explain(GRID, codes, names=["a", "<script>", "c"])
+    page = explanation._repr_html_()
+    assert "3 factors, 32 codes" in page
+    assert all(f"<li>{finding.replace('<script>', '&lt;script&gt;')}</li>" in page for finding in explanation.findings)
+    assert "<script" not in page
+    assert f'rgba(47, 129, 247, 0.50)">{explanation.information[0, 0]:.0%}</td>' in page, "the strongest tint"
+    assert "code 12</th>" in page
+    assert "code 13</th>" not in page
+    assert "Not shown: 20 less informative codes" in page
+
+
+def test_a_notebook_shows_the_most_informative_codes():
+    codes = np.concatenate([np.zeros((len(CODES), 30)), CODES], 1)
+    page = unweave.explain(GRID, codes)._repr_html_()
+    assert all(f"code {i}</th>" in page for i in (31, 32, 33))
+    assert "Not shown" not in unweave.explain(GRID, CODES)._repr_html_()

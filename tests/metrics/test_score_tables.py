@@ -1,6 +1,7 @@
 """Tables of all metrics."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -60,3 +61,21 @@ def test_a_users_metric_works_in_other_processes(tmp_path):
     assert table["my-score"].tolist() == [20, 20]
     half = torch.from_numpy(CODES).bfloat16()
     assert mig(GRID, half) == mig(GRID, half.float())
+
+
+def test_columns_of_scores_have_a_best_value_and_counts_have_none():
+    def named(truth, codes):
+        return 0.5
+
+    named.facts = mig.facts._replace(best=0.0)
+    metrics = {**catalog.find_metrics(["factor-vae-score"]), "my.error": named, "plain": lambda truth, codes: 0.5}
+    table = score_many(GRID[::4], {"a": GRID[::4]}, metrics=metrics)
+    assert set(table.columns) == {"factor-vae-score.accuracy", "factor-vae-score.active", "my.error", "plain"}
+    assert table.best_scores == {"factor-vae-score.accuracy": 1.0, "my.error": 0.0}
+
+
+def test_tables_of_scores_are_data_frames():
+    table = score_all(GRID[::40], CODES[::40])
+    assert isinstance(table, pd.DataFrame)
+    pd.testing.assert_frame_equal(table, pd.DataFrame(table.to_dict()))
+    assert "<td>mcc</td>" in table._repr_html_()

@@ -135,7 +135,7 @@ def _factors_html(data: FactorData, rng: Generator, deadline: float) -> Markup:
     if not data.factors:
         return html.text("No factors.")
     c = data.labels(_some_points(data, RANGE_SAMPLES, rng)).double()
-    rows, start = [], _some_points(data, 1, rng) if is_image(data) and _is_fast_to_locate(data) else None
+    rows, start = [], _some_points(data, 1, rng) if _can_vary(data) else None
     for j, factor in enumerate(data.factors[:MAX_FACTORS]):
         kind = ("continuous" if factor.kind == "real" else factor.kind) + ", noise" * factor.noise
         strip = "" if start is None else _strip_html(data, start, j, rng, deadline)
@@ -212,10 +212,12 @@ def _some_points(data: FactorData, n: int, rng: Generator) -> Tensor:
     return data.sample(n, rng) if points is None else points[_spread(len(points), n).to(points.device)]
 
 
-def _is_fast_to_locate(data: FactorData) -> bool:
-    """Return whether points are located by their factors without an index of all rows."""
+def _can_vary(data: FactorData) -> bool:
+    """Return whether images with one factor changed are cheap: small, and located without an index of all rows."""
+    is_small = MAX_TILES * prod(data.shape) <= MAX_ELEMENTS
     origin = vars(data).get("data")
-    return not isinstance(data, IndexedData) and (not isinstance(origin, FactorData) or _is_fast_to_locate(origin))
+    is_indexed = isinstance(data, IndexedData) or (isinstance(origin, FactorData) and not _can_vary(origin))
+    return is_image(data) and is_small and not is_indexed
 
 
 def vary_factor(data: FactorData, start: Tensor, j: int, count: int, rng: Generator) -> Tensor | None:
