@@ -222,8 +222,8 @@ Difference: bf16 minus float32, seed by seed. All values are means with 95 % int
 ## What was run
 
 `python benchmarks/precision.py` on one NVIDIA H200 with torch 2.11: {seeds} seeds of every method in
-each precision, all as compiled stacks. `precision` concerns matrix products only. Weights, sums and
-Adam are float32 in both. `single` does not allow TF32. Scores of every seed:
+each precision, all as compiled stacks. `bf16` is `torch.autocast`: matrix products and their results
+are bf16, weights and Adam are float32. `single` is float32 without TF32. Scores of every seed:
 [precision.csv](precision.csv). `--tables` writes this page from it.
 
 | method | data | steps |

@@ -4,6 +4,7 @@ unweave paper run hlle-ica/figure-6                               # spectral met
 unweave paper run hlle-ica/figure-1                               # the spectral methods only: three seeds
 unweave paper run hlle-ica/figure-7 --only faces squares          # the autoencoders on some manifolds, one seed
 unweave paper run hlle-ica/figure-1 --quick                       # one seed, 1,000 images a manifold
+unweave paper run hlle-ica/figure-7 --epochs 100 1000 --only faces    # Figures 7 and 8 at the paper's budget
 
 Figures 7 and 8 belong to the networks; Figure 6 shows what both parts have stored so far. The networks are those of
 Jing et al. (2020), as in the paper, trained for fewer steps; their bottleneck has one code per factor, or 128 codes
@@ -26,7 +27,7 @@ from unweave.data.dataset import Dataset
 from unweave.datasets import Faces, SquaresXC, SquaresXY
 from unweave.experiments.run import Run
 from unweave.papers.folders import Folders
-from unweave.papers.hlle_ica import drawings
+from unweave.papers.hlle_ica import drawings, epochs
 from unweave.papers.hlle_ica.manifolds import (
     BASELINES,
     NETWORKS,
@@ -58,6 +59,8 @@ class Options:
     """Methods to run."""
     steps: int = 3_000
     """Gradient steps of the networks; the paper's 100 epochs of 3,000 images are 9,400 steps of half the batch."""
+    epochs: tuple[int, ...] = ()
+    """Train the networks of Figures 7 and 8 for these numbers of epochs instead, as in the paper (see epochs.py)."""
     hours: float = 12.0
     """Start no network after this time."""
     only: tuple[str, ...] = ()
@@ -174,6 +177,7 @@ def findings(options: Options, part: str) -> Findings:
     claims = [
         Claim(text, bool(test(scores))) for text, needed, test in CLAIMS.get(part, ()) if {*needed} <= set(scores)
     ]
+    claims += epochs.claims(folders(options).results, part) if part in ("figure-7", "figure-8") else ()
     if part == "figure-3":
         squares = rows.query("manifold == 'squares-xy' and method == 'hessian-ica'")["mcc"].mean()
         claims.append(Claim("HLLE + ICA recovers the position of the square (MCC above 0.99)", bool(squares > 0.99)))
@@ -246,6 +250,13 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, draw, and report the table."""
     place = folders(options)
     place.create()
+    if options.epochs:
+        manifolds = [pair for pair in select_manifolds(list_manifolds(options.points, 0), options) if pair[1] == 2]
+        epochs.run_epochs(manifolds, options.epochs, options.seeds, place.results, output)
+        epochs.draw(manifolds, place, output)
+        for table in epochs.make_table(place.results):
+            output.table(table)
+        return
     scores, first = (run_spectral if options.part == "spectral" else run_networks)(options, output)
     scores.to_csv(place.results / f"scores-{options.part}.csv", index=False)
     draw(first, options, output)
