@@ -5,6 +5,7 @@ beta-VAE at six strengths, FactorVAE and beta-TCVAE at their papers' usual ones.
 
 # unweave study run benchmarks/study.py --out runs/dsprites                # several processes share the work
 # unweave study rows benchmarks/study.py --out runs/dsprites --csv benchmarks/results/study.csv
+# unweave select runs/dsprites --by udr model-centrality likelihood isometry --json > benchmarks/results/select.json
 # unweave report runs/dsprites --out runs/dsprites.html
 # python benchmarks/shrink_report.py runs/dsprites.html docs/_static/reports/dsprites.html
 
