@@ -23,8 +23,8 @@ class Select:
     """Run folders, folders that contain runs, or study files. Use five runs or more."""
     by: tuple[Criterion, ...] = ("udr", "model-centrality")
     """Criteria; the first one sorts the table. udr and model-centrality: agreement with the codes of other runs.
-    translation-difficulty: how easily the codes of two runs are translated into each other. likelihood: the bound at
-    the end of training. isometry: preserved distances between neighbors."""
+    translation-difficulty: how easy it is to learn what the exchange of one code does to the observations. likelihood:
+    log-likelihood or its bound at the end of training. isometry: preserved distances between neighbors."""
     json: bool = False
     """Print the table as JSON."""
 
