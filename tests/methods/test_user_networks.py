@@ -22,6 +22,7 @@ from unweave.methods import BetaVAE, CNNClassifier
 from unweave.methods.user_networks import attach_user_code, describe_module
 from unweave.training import step
 from unweave.training.loop import initialize_network
+from unweave.utils.storage import recipe_hash
 from unweave.utils.user_files import execute_file
 
 ENCODERS = [name for name in NETWORKS if "encoder" in METHODS[name].__dataclass_fields__ and name != "infogan-cr"]
@@ -346,6 +347,21 @@ def test_loading_executes_no_file_that_the_caller_does_not_name(mine, tmp_path):
     assert (tmp_path / "executed").read_text() == before
     again = unweave.load(tmp_path / "m", network=f"{mine}:build")
     np.testing.assert_array_equal(again.transform(X), method.transform(X))
+
+
+def test_a_forged_model_executes_nothing(mine, tmp_path):
+    """Whoever can write a config can also compute its checksum, so the checksum protects nobody from forgery."""
+    BetaVAE(latent_dim=2, steps=2, network=f"{mine}:build").fit(X).save(tmp_path / "m")
+    path = tmp_path / "m" / "config.json"
+    config = json.loads(path.read_text())
+    del config["checksum"], config["networks"]
+    config["params"]["network"] = f"{mine}:build"
+    path.write_text(json.dumps(config | {"checksum": recipe_hash(config, 16)}))
+    before = (tmp_path / "executed").read_text()
+    execute_file.cache_clear()
+    with pytest.raises(InputError, match="loading executes no code"):
+        unweave.load(tmp_path / "m")
+    assert (tmp_path / "executed").read_text() == before
 
 
 def test_an_edited_file_is_another_network(mine, tmp_path):

@@ -91,6 +91,9 @@ def load_method(cls: type[M], folder: Path, networks: Mapping[str, Any]) -> M:
         raise InputError(f"{folder} was saved by another version of your class {cls.name!r}: its code has changed")
     saved = config.get("networks", {})
     check_networks(folder, saved, networks)
+    forged = [name for name, value in config["params"].items() if is_user_network(value) and name not in networks]
+    if forged:
+        raise InputError(f"{folder} names a file to execute as {forged[0]}: loading executes no code. Do not trust it")
     config["params"] |= networks
     try:
         method = _restore_settings(cls, config)
