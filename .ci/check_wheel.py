@@ -20,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import time
-import tomllib
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -142,15 +141,12 @@ def check_sdist(path: Path) -> None:
         raise PackageError(f"{path.name} lacks {', '.join(absent)}")
 
 
-def check_release(metadata: Message, tag: str, repository: str) -> None:
-    """Check that a release has the tag of its version, and that its metadata name the repository it comes from."""
+def check_tag(metadata: Message, tag: str) -> None:
+    """Check that a release has the tag of its version."""
     if tag and tag != f"v{metadata['Version']}":
         raise PackageError(
             f"the tag is {tag}, but the version is {metadata['Version']}: expected v{metadata['Version']}"
         )
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
-    if repository and urls["Repository"] != repository:
-        raise PackageError(f"pyproject.toml names the repository {urls['Repository']}, but this is {repository}")
 
 
 def install(wheel: Path, folder: Path) -> Path:
@@ -233,7 +229,7 @@ def check_own_table(programs: Path, home: Path) -> None:
         raise PackageError(f"the mcc of linear-ica on a linear mixture is {mcc}, below {MIN_MCC}")
 
 
-def check_package(dist: Path, temporary: Path, tag: str, repository: str) -> None:
+def check_package(dist: Path, temporary: Path, tag: str) -> None:
     """Build, inspect, install and use the package."""
     with step("build sdist and wheel, compare with a wheel from the repository"):
         wheel, sdist = build(dist, temporary)
@@ -243,7 +239,7 @@ def check_package(dist: Path, temporary: Path, tag: str, repository: str) -> Non
         check_wheel(wheel)
         check_sdist(sdist)
         metadata = read_metadata(wheel)
-        check_release(metadata, tag, repository)
+        check_tag(metadata, tag)
     home = temporary / "home"
     home.mkdir()
     with step("install the wheel into a new environment"):
@@ -262,12 +258,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder for wheel and sdist (default: dist)")
     parser.add_argument("--tag", default="", help="tag of the release, e.g. v0.1.0")
-    parser.add_argument("--repository", default="", help="address that the metadata must name")
     options = parser.parse_args()
     options.dist.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix="unweave-package-"))
     try:
-        check_package(options.dist.resolve(), temporary, options.tag, options.repository)
+        check_package(options.dist.resolve(), temporary, options.tag)
     except PackageError as error:
         print(f"\nThe package is not ready: {error}", file=sys.stderr)
         return 1
