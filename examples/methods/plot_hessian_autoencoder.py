@@ -18,6 +18,8 @@ import torch
 
 import unweave
 
+# sphinx_gallery_thumbnail_number = 2
+
 data = unweave.datasets.SquaresXC(points=1_000, size=16, side=6, blur=0.7).load()
 sample = data.collect(1_000, torch.Generator())  # all of them, in order
 images, factors = sample.x.numpy(), sample.c.numpy()  # (1000, 3, 16, 16) and (1000, 2)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +24,8 @@ from unweave.experiments.study_file import read_study
 from unweave.methods import PCA, BetaVAE
 from unweave.utils.locks import try_lock_all
 from unweave.utils.storage import is_disk_full
+
+resource = pytest.importorskip("resource", reason="limits of processes need POSIX")
 
 STUDY = '''"""Does it survive?
 
