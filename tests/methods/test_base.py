@@ -164,9 +164,17 @@ def test_a_notebook_shows_pipelines_with_methods():
 
 
 def test_settings_are_escaped_in_notebooks():
-    class Hostile(PCA):
+    class Hostile(Method):
         """Has a text as a setting."""
 
         text: str = "<script>alert(1)</script>"
 
-    assert "<script>alert" not in Hostile()._repr_html_()
+        def learn(self, data):
+            self.mean_ = 0.0
+
+        def encode(self, x):
+            return x
+
+    page = Hostile()._repr_html_()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert(1)" not in page

@@ -83,7 +83,8 @@ def test_selections_are_shown_in_the_same_way(select):
     ],
 )
 def test_tables_of_other_quantities_have_no_best_score(derive):
-    page = derive(make_table(4, method=["a", "a", "b", "b"]))._repr_html_()
+    table = make_table(4, method=["a", "a", "b", "b"], mcc=[0.1, 0.2, 0.5, 0.9], error=[3.0, np.nan, 4.0, 1.0])
+    page = derive(table)._repr_html_()
     assert "<table" in page
     assert 'uw-best"' not in page
 

@@ -72,6 +72,7 @@ def test_numbers_are_aligned_and_the_best_is_marked():
     assert '<th>name</th><th class="uw-number">score</th>' in table
     assert '<td>a</td><td class="uw-number uw-best">0.5</td>' in table
     assert '<td class="uw-number">1</td>' in table
+    assert '<th class="uw-number">steps</th>' in html.table(["steps"], [[1], [None]])
     mixed = html.table(["setting"], [[1], ["auto"], [True]])
     assert "<th>setting</th>" in mixed, "only a column of numbers has its name at the right"
 
