@@ -162,6 +162,7 @@ class ContinuousSprites(Dataset):
     """
 
     name = "continuous-sprites"
+    loads_fast = True
     paper = "after Matthey, Higgins, Hassabis and Lerchner (2017)"
 
     shape: Literal["square", "ellipse", "heart"] = "heart"

@@ -24,6 +24,7 @@ class GaussianMixture(Dataset):
     """
 
     name = "gaussian-mixture"
+    loads_fast = True
     paper = "Sorrenson, Rother and Koethe (2020), Sec. 4.3"
 
     points: int = 10_000

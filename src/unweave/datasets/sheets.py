@@ -30,6 +30,7 @@ class FlatSheet(Dataset):
     """
 
     name = "flat-sheet"
+    loads_fast = True
     paper = "Horan, Richardson and Weiss (2021), the assumption of local isometry"
 
     dimensions: int = 2
@@ -71,6 +72,7 @@ class SwissRoll(Dataset):
     """
 
     name = "swiss-roll"
+    loads_fast = True
     paper = "Tenenbaum, de Silva and Langford (2000); coordinates as in Donoho and Grimes (2003)"
 
     points: int = 3_000

@@ -26,6 +26,7 @@ class SquaresXY(Dataset):
     """
 
     name = "squares-xy"
+    loads_fast = True
     paper = PAPER
 
     points: int = 3_000
@@ -63,6 +64,7 @@ class SquaresXC(Dataset):
     """
 
     name = "squares-xc"
+    loads_fast = True
     paper = PAPER
 
     points: int = 3_000
