@@ -3,7 +3,7 @@ Factors from pairs: Ada-GVAE
 ============================
 
 Pairs of images that share some of their factors tell a VAE which codes belong to which factor.
-:class:`~unweave.methods.AdaGVAE` then learns one code per factor with every seed; a VAE of the same size only with some.
+:class:`~unweave.methods.AdaGVAE` then learns one code per factor with every seed, a VAE of the same size with some.
 """
 
 # sphinx_gallery_thumbnail_number = 2
