@@ -213,7 +213,8 @@ def lines_of(rows: pd.DataFrame, scores: dict[str, str]) -> list[list[str]]:
 
 PAGE = """# Does bf16 change results? The same seeds in float32 and in bf16
 
-{conclusion}
+{conclusion} The study
+excludes no difference that is smaller than its interval in the table.
 
 Difference: bf16 minus float32, seed by seed. All values are means with 95 % intervals (Student's t).
 
@@ -237,7 +238,7 @@ are bf16, weights and Adam are float32. `single` is float32 without TF32. Scores
 ## Limitations
 
 - Trainings are short: papers train ten to a hundred times as long.
-- An interval that contains zero excludes no difference that lies inside it.
+- Not compared: {missing}.
 - With {count} differences, about one interval in twenty misses zero by chance alone.
 - Two trainings of one seed on a GPU also differ in float32, so seeds are hardly paired.
 """
@@ -245,12 +246,13 @@ are bf16, weights and Adam are float32. `single` is float32 without TF32. Scores
 
 def write_page(table: pd.DataFrame) -> str:
     """Return the page with one line for each score of each method that has both precisions."""
-    lines, runs, clear, seeds = [], [], [], set()
+    lines, runs, clear, missing, seeds = [], [], [], [], set()
     for name, case in cases().items():
         rows = table[(table["method"] == name) & table["way"].isin([REFERENCE, "bf16"])]
-        wide = rows.pivot(index="seed", columns="way")
         if rows["way"].nunique() < 2:
+            missing.append(f"{name} (the table has {', '.join(rows['way'].unique()) or 'nothing'} only)")
             continue
+        wide = rows.pivot(index="seed", columns="way")
         seeds |= {rows[rows["way"] == way]["seed"].nunique() for way in (REFERENCE, "bf16")}
         runs.append(f"| {name} | {case.data.title()} | {rows['steps'].iloc[0]:,} |")
         for score, heading in case.scores.items():
@@ -268,6 +270,7 @@ def write_page(table: pd.DataFrame) -> str:
         seeds=" to ".join(map(str, sorted(seeds))),
         runs="\n".join(runs),
         count=len(lines),
+        missing=", ".join(missing) or "nothing of the study",
     )
 
 
