@@ -23,7 +23,8 @@ class Page(HTMLParser):
 
 def broken_links(folder: Path) -> list[str]:
     """Return a line for every local link of a site that leads nowhere."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.resolve().rglob("*.html"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.resolve().rglob("*.html"))}
+    pages = {path: Page(text) for path, text in texts.items() if "<html" in text}  # others are templates
     broken = []
     for path, page in pages.items():
         for link in page.links:

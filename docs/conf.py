@@ -55,7 +55,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/my_|/__init__",
+    "ignore_pattern": r"(^|/)(my_|__init__)",
     "subsection_order": ["../examples/methods", "../examples/data", "../examples/questions"],
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("unweave",),
@@ -98,5 +98,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "install": [], "quickstart": [], "faq": [], "changelog": []}
+html_search_scorer = "_static/scorer.js"
+single_pages = ("index", "install", "quickstart", "benchmarks", "faq", "architecture", "contributing", "changelog")
+html_sidebars: dict[str, list[str]] = {name: [] for name in single_pages}  # nothing to navigate within them
 suppress_warnings = ["config.cache"]  # functions in sphinx_gallery_conf

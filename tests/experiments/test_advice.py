@@ -1,9 +1,7 @@
 """Facts about data, and the methods that they recommend to typical users."""
 
-import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,14 +201,6 @@ def test_generators_have_no_number_of_rows():
     x = torch.rand(500, 4, generator=torch.Generator().manual_seed(0))
     facts = inspect_data(Endless(x, torch.zeros(500, 1), [Factor("u", 2, "nominal")]))
     assert facts.rows is None and facts.lines()[0].startswith("a generator of rows")
-
-
-def test_the_example_of_the_page_prints_what_it_shows(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
-    exec(code, {})
-    facts = [line for line in output.splitlines() if not line.startswith("1.")]  # without the time
-    assert facts == [line for line in capsys.readouterr().out.splitlines() if not line.startswith("1.")]
 
 
 def test_a_notebook_shows_advice():

@@ -1,6 +1,8 @@
 """A method in one file of the user's own takes part in every command; nothing of the package is edited."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -114,3 +116,26 @@ def test_its_features_are_taken_as_wholes():
     z = method.transform(pd.read_csv("x.csv").drop(columns="kind"))
     named = translation_difficulty(method, z, features=[[0, 1], [2, 3]])
     assert translation_difficulty(method, z) == named != translation_difficulty(method, z, features=[[0], [1], [2, 3]])
+
+
+INTERACTIVE = """
+import numpy as np, unweave
+from torch import nn
+
+class Line(unweave.Neural):
+    def build(self, shape):
+        return nn.ModuleDict({"encoder": nn.Linear(shape[0], 1), "decoder": nn.Linear(1, shape[0])})
+    def loss(self, net, batch):
+        error = net["decoder"](net["encoder"](batch["x"])) - batch["x"]
+        return {"loss": error.square().sum(1).mean()}
+    def encode(self, x):
+        return self.apply_network(lambda net, part: net["encoder"](part), x)
+
+print(Line(latent_dim=1, steps=3).fit_transform(np.eye(8)).shape)
+"""
+
+
+def test_a_network_typed_into_an_interpreter_is_fitted():
+    """Such a class has no source file; only runs that are saved need one."""
+    done = subprocess.run([sys.executable, "-"], input=INTERACTIVE, capture_output=True, text=True, check=False)
+    assert done.stdout == "(8, 1)\n", done.stderr

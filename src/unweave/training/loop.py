@@ -122,7 +122,7 @@ def train(
     data = _prepare_pack(pack, data)
     nets = [initialize_network(method).to(pack[0].resolve_device()) for method in pack]
     window = -(-steps // MAX_HISTORY_ROWS)
-    saver = Checkpoint(checkpoint, _describe_run(pack, data), note)
+    saver = Checkpoint(checkpoint, _describe_run(pack, data) if checkpoint else None, note)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
     runner = choose_runner(
         pack, nets, data, window=window, compiling=compiling, strategy=chosen, previous=saver.previous_strategy()
