@@ -31,10 +31,10 @@ check: $(READY) docs
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 docs: $(READY)
-	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -j 2 -d docs/_build/doctrees docs docs/_build/html
 
 docs-draft: $(READY)
-	$(BIN)/python -m sphinx -q -D plot_gallery=0 docs docs/_build/html
+	$(BIN)/python -m sphinx -q -D plot_gallery=0 -d docs/_build/doctrees docs docs/_build/html
 
 package: $(READY)
 	$(BIN)/python .ci/check_wheel.py

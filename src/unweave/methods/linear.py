@@ -211,7 +211,7 @@ def _warn_of_gaussians(kurtosis: np.ndarray, error: np.ndarray, n: int, *, conve
     """
     if converged and len(find_gaussians(kurtosis, error, n)) < 2:
         return
-    listed = ", ".join(f"{k:.2f} +- {2 * e:.2f}" for k, e in zip(kurtosis, error, strict=True))
+    listed = ", ".join(f"{k:.2f} +- {MAX_GAUSSIAN_ERRORS * e:.2f}" for k, e in zip(kurtosis, error, strict=True))
     reason = f"excess kurtosis {listed} (0 is Gaussian). Factors close to Gaussian cannot be separated"
     if n < MIN_KURTOSIS_ROWS:
         reason = f"{n} rows are too few to tell whether the factors are Gaussian, which could not be separated"

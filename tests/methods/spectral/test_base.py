@@ -33,7 +33,7 @@ def test_automatic_blur_recovers_a_factor_that_hard_edges_hide():
     assert mcc(data.sources, sharp.transform(x)) < 0.8
     assert mcc(data.sources, automatic.transform(x)) > 0.99
     assert automatic.smooth_ == 1.0
-    assert any("blurred by 1 pixels" in text for text in automatic.diagnosis_)
+    assert any("blurred by 1 pixel." in text for text in automatic.diagnosis_)
     blurred = SquaresXC(points=500, size=32, side=10, blur=1.0).load()
     assert HessianICA().fit(blurred).smooth_ == 0, "smooth images need no blur"
 

@@ -31,7 +31,7 @@ def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
 
 def describe_blur(sigma: float) -> list[str]:
     """Return whether images were blurred, by `sigma` pixels."""
-    return [f"Images were blurred by {sigma:g} pixels."] if sigma else []
+    return [f"Images were blurred by {sigma:g} pixel{'s' * (sigma != 1)}."] if sigma else []
 
 
 def describe_curve(fit: CurveFit) -> list[str]:
