@@ -284,7 +284,13 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
                     way = "; ".join((how, *options.tricks))
                     head = {"case": name, "how": way, "precision": precision, "models": models}
                     with tricks(options):
-                        keep(head | measured(pack, data, how, base, options, head))
+                        row, runner = measured(pack, data, how, base, options)
+                        keep(head | row)
+                        if options.profile and runner is not None:  # last: whatever fails here, the rate is kept
+                            with matmul_precision(pack[0]):  # else a new capture compiles again
+                                problem = profiled(runner, head | row, options.profile)
+                            if problem:
+                                keep(head | row | problem)
 
 
 def measured(
@@ -293,9 +299,8 @@ def measured(
     how: str,
     base: Callable[[], float],
     options: Options,
-    head: dict[str, Any],
-) -> dict[str, Any]:
-    """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none.
+) -> tuple[dict[str, Any], StepRunner | None]:
+    """Model-steps per second of a pack, its ratio to the eager loop, its memory; or why there are none; the runner.
 
     The eager loop is measured when the first pack is ready: who waits for the device keeps no one from making ready.
     """
@@ -315,17 +320,15 @@ def measured(
             if options.counters:
                 count_step(runner)
             if options.warm or options.counters:
-                return {"seconds to start": round(started, 1)}
+                return {"seconds to start": round(started, 1)}, None
             speed = len(pack) * rate(runner.run, options)
             memory = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
             eagerly = base()
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}
+        return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}, None
     found = {"model-steps/s": round(speed, 1), "ratio": round(speed / eagerly, 1), "eager": round(eagerly, 1)}
     found |= {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
-    if options.profile:  # last: whatever fails here, the rate is known
-        found |= profiled(runner, head | found, options.profile)
-    return found
+    return found, runner
 
 
 def count_step(runner: StepRunner) -> None:
