@@ -100,5 +100,5 @@ def test_kinds_are_stated_per_factor():
         prepared(c, kinds=["continuous"])
     with pytest.raises(InputError, match="period -1"):
         prepared(c, kinds=("circular", -1))
-    with pytest.raises(InputError, match=r"runs from 0 to 100.*--circular factor 0=360"):
+    with pytest.raises(InputError, match=r"runs from 0 to 100.*e.g. factor 0=360"):
         prepared(np.arange(101.0), kinds="circular")
