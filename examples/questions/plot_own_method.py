@@ -15,9 +15,7 @@ tables, can be saved, and is scored and drawn like every other method.
 # Settings are fields of the class. ``latent_dim`` and ``seed`` are inherited. Learned values end in an underscore. Both
 # functions see tensors, with columns that are scaled already.
 
-import tempfile
 import warnings
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -95,20 +93,23 @@ figure.colorbar(image, ax=axes, label="loading")
 plt.show()
 
 # %%
-# Everything else comes with the class: copies, settings, saving and loading. ``load`` executes nothing that it reads.
+# Everything else comes with the class: copies, settings, pipelines, searches.
 
-with tempfile.TemporaryDirectory() as folder:
-    method.save(Path(folder) / "model")
-    restored = Varimax.load(Path(folder) / "model")
-print("same codes:", np.array_equal(restored.transform(answers), codes["varimax"]))
 print(clone(method).set_params(latent_dim=4, rounds=10))
 
 # %%
-# In a file ``mine.py`` it also has a command line, with the field as a flag:
+# Move the class into a file ``mine.py``. Then it can be saved, loaded and used in studies, and has a command line with
+# its field as a flag. The code of the class is part of the record of a run, so it must be in a file.
 #
 # .. code-block:: console
 #
-#     $ unweave fit mine.py:Varimax answers.csv --latent-dim 3 --rounds 100
+#     $ unweave fit mine.py:Varimax answers.csv --latent-dim 3 --rounds 100 --out runs/varimax
+#
+# .. code-block:: python
+#
+#     from mine import Varimax
+#
+#     method = Varimax.load("runs/varimax")
 #
 # When it fails
 # -------------
