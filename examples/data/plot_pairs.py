@@ -98,4 +98,5 @@ except unweave.InputError as error:
 # -------
 # - :doc:`/guide/pairs`: pairs, nuisances, labels and augmentations.
 # - :doc:`/gallery/questions/plot_rotated_factors`: why codes are rotated without pairs.
+# - :doc:`/gallery/methods/plot_ada_gvae`: Ada-GVAE on images.
 # - :func:`unweave.as_pairs`, :class:`unweave.methods.AdaGVAE`, :class:`unweave.methods.AdaMLVAE`

@@ -135,4 +135,5 @@ print(notes[-1])
 # - :doc:`/guide/your-data`: all settings of :class:`unweave.OwnData`, kinds of factors, held-out rows.
 # - :doc:`/gallery/data/plot_table`: a table instead of photographs.
 # - :doc:`/gallery/questions/plot_what_does_this_code_do`: look at the photographs along each code.
+# - :doc:`/gallery/methods/plot_hessian_ica`: how HLLE+ICA works, and what it needs.
 # - :class:`unweave.methods.HessianICA`, :func:`unweave.metrics.angle_error`, :func:`unweave.metrics.prepared`

@@ -130,5 +130,6 @@ print(in_units.summary()[1])
 # - :doc:`/guide/your-data`: kinds of factors, missing values, scaling, held-out rows.
 # - :doc:`/gallery/questions/plot_how_many_factors`: how the number of codes is chosen.
 # - :doc:`/gallery/data/plot_arrays`: arrays and DataFrames that are in memory already.
+# - :doc:`/gallery/methods/plot_linear_ica`: when ICA separates what PCA mixes.
 # - :class:`unweave.OwnData`, :class:`unweave.methods.PCA`, :class:`unweave.methods.LinearICA`,
 #   :func:`unweave.metrics.mcc`

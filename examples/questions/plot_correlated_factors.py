@@ -125,5 +125,6 @@ print(unweave.advise(tied, timed=False).facts.lines()[1])
 # - :doc:`/gallery/data/plot_pairs`: pairs of your own.
 # - :doc:`/gallery/questions/plot_rotated_factors`: the same loss of axes, for Gaussian factors.
 # - :doc:`/methods/intervention`: how the intervention autoencoder works.
+# - :doc:`/gallery/methods/plot_intervention`: an autoencoder for correlated factors.
 # - :class:`unweave.methods.AdaGVAE`, :class:`unweave.methods.LinearICA`, :func:`unweave.metrics.mig`,
 #   :func:`unweave.metrics.mcc`

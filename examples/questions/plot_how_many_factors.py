@@ -118,5 +118,6 @@ for deviation in (0.002, 0.02, 0.1):
 # -------
 # - :doc:`/methods/flows`, :doc:`/methods/spectral` and :doc:`/methods/linear`: how each number is estimated.
 # - :doc:`/guide/choose`: which method for what you have.
+# - :doc:`/gallery/methods/plot_gin`: GIN, its spectrum and its factors.
 # - :func:`unweave.advise`, :class:`unweave.methods.PCA`, :class:`unweave.methods.HessianICA`,
 #   :class:`unweave.methods.GIN`

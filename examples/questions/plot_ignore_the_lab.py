@@ -101,5 +101,7 @@ except unweave.InputError as error:
 # -------
 # - :doc:`/guide/pairs`: nuisances, pairs and labels.
 # - :doc:`/methods/invariance`: all classifiers of this family, with their losses.
+# - :doc:`/gallery/methods/plot_swap_contrast`: the same method on images.
+# - :doc:`/gallery/methods/plot_classifiers`: other classifiers that ignore a nuisance.
 # - :class:`unweave.methods.SwapContrast`, :class:`unweave.methods.CNNClassifier`,
 #   :func:`unweave.metrics.worst_group_accuracy`, :func:`unweave.metrics.nuisance_probe`

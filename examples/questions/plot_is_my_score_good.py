@@ -79,7 +79,7 @@ print(caught[0].message)
 #
 # Related
 # -------
-# - :doc:`/guide/score`: definitions, variants, chance levels and intervals.
+# - :doc:`Metrics in the user guide </guide/score>`: definitions, variants, chance levels and intervals.
 # - :doc:`/gallery/questions/plot_why_is_mig_low`: reasons for a low score.
 # - :func:`unweave.metrics.score_all`, :func:`unweave.metrics.irs`, :func:`unweave.metrics.modularity`,
 #   :func:`unweave.metrics.mig`

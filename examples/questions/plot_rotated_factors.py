@@ -103,5 +103,6 @@ for sentence in hlle.summary()[-2:]:
 # -------
 # - :doc:`/gallery/data/plot_pairs`: the same images with two kinds of pairs give two answers.
 # - :doc:`/guide/choose`: which method for what you have.
+# - :doc:`/gallery/methods/plot_gin`: labels fix the axes.
 # - :class:`unweave.methods.LinearICA`, :class:`unweave.methods.AdaGVAE`, :func:`unweave.as_pairs`,
 #   :func:`unweave.metrics.mcc`

@@ -132,6 +132,7 @@ except unweave.InputError as error:
 # %%
 # Related
 # -------
-# - :doc:`/guide/figures`: the figures of ``unweave draw`` and of the report.
+# - :doc:`Figures in the user guide </guide/figures>`: the figures of ``unweave draw`` and of the report.
 # - :doc:`/gallery/questions/plot_why_is_mig_low`: the sentences of :func:`unweave.explain`, one by one.
+# - :doc:`/gallery/methods/plot_hessian_autoencoder`: the method of this page.
 # - :class:`unweave.methods.HessianAutoencoder`, :func:`unweave.explain`

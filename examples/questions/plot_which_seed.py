@@ -105,7 +105,8 @@ print(f"rank correlation of UDR with the truth: {outvoted['udr'].corr(outvoted['
 #
 # Related
 # -------
-# - :doc:`/guide/select`: all criteria, and when each one works.
+# - :doc:`Selection in the user guide </guide/select>`: all criteria, and when each one works.
 # - :doc:`/gallery/questions/plot_compare_methods`: several methods and strengths in one study.
+# - :doc:`/gallery/methods/plot_beta_vae`: what beta does.
 # - :func:`unweave.metrics.udr`, :func:`unweave.metrics.model_centrality`, :func:`unweave.sweep`,
 #   :func:`unweave.execute`, :func:`unweave.load`

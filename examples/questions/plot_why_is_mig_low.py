@@ -87,7 +87,7 @@ for finding in unweave.explain(factors, noisy, names=names).findings:
 #
 # Related
 # -------
-# - :doc:`/guide/score`: definitions of all metrics.
+# - :doc:`Metrics in the user guide </guide/score>`: definitions of all metrics.
 # - :doc:`/gallery/questions/plot_is_my_score_good`: chance levels and intervals.
 # - :doc:`/gallery/questions/plot_what_does_this_code_do`: look at the observations instead of the numbers.
 # - :func:`unweave.explain`, :func:`unweave.metrics.mig`, :func:`unweave.metrics.dci`
