@@ -38,7 +38,7 @@ print(f"mig        {unweave.metrics.mig(factors, secret):.2f}")
 rotation = np.linalg.qr(np.eye(5) + 0.25 * rng.normal(size=(5, 5)))[0]
 learned = (factors - factors.mean(0)) / factors.std(0) @ rotation + 0.2 * rng.normal(size=(250, 5))
 table = unweave.metrics.score_all(factors, learned, chance=True, bootstrap=10)
-table.round(2)
+table.round(3)
 
 # %%
 # What counts is the way from chance to best. A metric can be compared with itself alone. Here the modularity of 0.66 is
