@@ -85,7 +85,7 @@ html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"image_light": "_static/logo-light.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "Unweave"},
+    "logo": {"image_light": "_logo/logo-light.svg", "image_dark": "_logo/logo-dark.svg", "alt_text": "Unweave"},
     "show_toc_level": 2,
     "show_nav_level": 1,
     "navigation_with_keys": False,
@@ -98,7 +98,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 single_pages = ("index", "install", "quickstart", "benchmarks", "faq", "architecture", "contributing", "changelog")
 html_sidebars: dict[str, list[str]] = {name: [] for name in single_pages}  # nothing to navigate within them
 suppress_warnings = ["config.cache"]  # functions in sphinx_gallery_conf
