@@ -213,18 +213,18 @@ def lines_of(rows: pd.DataFrame, scores: dict[str, str]) -> list[list[str]]:
 
 PAGE = """# Does bf16 change results? The same seeds in float32 and in bf16
 
-{conclusion} The study
-excludes no difference that is smaller than its interval in the table.
+{conclusion} A
+difference smaller than its interval in the table is not excluded.
 
-Difference: bf16 minus float32, seed by seed. All values are means with 95 % intervals (Student's t).
+Difference: bf16 minus float32, seed by seed. Values are means with 95 % intervals (Student's t).
 
 {table}
 
 ## What was run
 
 `python benchmarks/precision.py` on one NVIDIA H200 with torch 2.11: {seeds} seeds of every method in
-each precision, all as compiled stacks. `bf16` is `torch.autocast`: matrix products and their results
-are bf16, weights and Adam are float32. `single` is float32 without TF32. Scores of every seed:
+each precision, all as compiled stacks. bf16 is `torch.autocast`: matrix products and their results
+are bf16, weights and Adam are float32. float32 is `single`, without TF32. Scores of every seed:
 [precision.csv](precision.csv). `--tables` writes this page from it.
 
 | method | data | steps |

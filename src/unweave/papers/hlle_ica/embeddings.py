@@ -170,6 +170,8 @@ def findings(options: Options, part: str) -> Findings:
     rows = stored_rows(options)
     if rows.empty or options.part != ("networks" if part in ("figure-7", "figure-8") else "spectral"):
         return Findings()  # a figure of both parts is reported once
+    if part in ("figure-7", "figure-8"):
+        return epochs.findings(folders(options), part)
     rows = rows.query("factors == 2")
     kind = "faces" if rows["manifold"].str.startswith("faces").any() else "squares"
     mean = rows[rows["manifold"].str.startswith(kind)].groupby(["method", "manifold"])["mcc"].mean()
@@ -177,7 +179,6 @@ def findings(options: Options, part: str) -> Findings:
     claims = [
         Claim(text, bool(test(scores))) for text, needed, test in CLAIMS.get(part, ()) if {*needed} <= set(scores)
     ]
-    claims += epochs.claims(folders(options).results, part) if part in ("figure-7", "figure-8") else ()
     if part == "figure-3":
         squares = rows.query("manifold == 'squares-xy' and method == 'hessian-ica'")["mcc"].mean()
         claims.append(Claim("HLLE + ICA recovers the position of the square (MCC above 0.99)", bool(squares > 0.99)))
