@@ -372,6 +372,9 @@ def print_tables(path: Path) -> None:
         lines = [[g, f"{calls:g}", f"{ms:.3f}", f"{ms / row['span ms']:.0%}"] for g, (calls, ms) in groups.items()]
         gaps = row["span ms"] - row["busy ms"]
         lines.append(["gaps", "", f"{gaps:.3f}", f"{gaps / row['span ms']:.0%}"])
+        few = [kernel for kernel in row["kernels"] if 0 < kernel["blocks"] < 1]
+        calls, ms = (sum(kernel[name] for kernel in few) for name in ("calls", "ms"))
+        lines.append(["with less than one block per SM", f"{calls:g}", f"{ms:.3f}", f"{ms / row['span ms']:.0%}"])
         lines.append(["a step", f"{row['launches']:g}", f"{row['span ms']:.3f}", ""])
         print_table(["kernels", "calls", "ms", "share"], lines, ", ".join(str(row[k]) for k in KEYS))
         slowest = row["kernels"][:SHOWN_KERNELS]
