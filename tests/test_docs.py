@@ -144,7 +144,9 @@ def test_commands_about_papers_name_items():
 
 def test_broken_links_of_a_site_are_found(tmp_path):
     (tmp_path / "index.html").write_text('<html><a href="a.html#top"></a><a href="a.html#no"></a><img src="x.png">')
-    (tmp_path / "a.html").write_text('<html><h1 id="top"></h1><a href="https://elsewhere.org">o</a><a href="#top">up</a>')
+    (tmp_path / "a.html").write_text(
+        '<html><h1 id="top"></h1><a href="https://elsewhere.org">o</a><a href="#top">up</a>'
+    )
     command = [sys.executable, str(ROOT / "docs" / "check_links.py"), str(tmp_path)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 1
