@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unweave.methods.neural import Lane, Neural
     from unweave.metrics.contract import metric
     from unweave.metrics.explain import explain
+    from unweave.report.explorer.page import explore
     from unweave.report.page import write_report
     from unweave.utils.errors import InputError
 
@@ -67,6 +68,7 @@ _HOME = {  # public name -> the module that defines it
     "as_pairs": "data.conversion",
     "execute": "experiments.study",
     "explain": "metrics.explain",
+    "explore": "report.explorer.page",
     "features": "data.features",
     "load": "catalog",
     "metric": "metrics.contract",
@@ -99,6 +101,7 @@ __all__ = [
     "datasets",
     "execute",
     "explain",
+    "explore",
     "features",
     "load",
     "methods",

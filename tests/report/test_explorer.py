@@ -1,19 +1,30 @@
 """The explorer: the sample that it packs, and the page."""
 
 import base64
+import hashlib
 import io
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
-from unweave import Factor, InputError, Table, as_data
+from tests.report.browser import CHROMIUM, Browser
+from unweave import Factor, InputError, Table, as_data, explore
 from unweave.datasets import SquaresXY
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.report.explorer import data as explorer_data
 from unweave.report.explorer.data import describe_data, sample_data
+from unweave.report.explorer.page import SCRIPTS
 from unweave.report.explorer.thumbnails import pack_thumbnails
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +109,128 @@ def test_tables_keep_names_values_and_units():
     assert packed["kind"] == "table" and packed["columns"] == ["column 1", "column 2"]
     np.testing.assert_allclose(packed["deviations"], x.std(0), rtol=1e-4)
     assert floats(packed["values"]).reshape(-1, 2)[:, 1].std() > 50
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory):
+    """Table whose title, columns, factors, classes and folder have markup in their names."""
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.uniform(size=(400, 3)), columns=[f"{HOSTILE}{i}" for i in range(3)])
+    y = pd.DataFrame({HOSTILE: rng.choice([f"{HOSTILE}a", f"{HOSTILE}b"], 400)})
+    data = as_data(x, y)
+    method = LinearICA(latent_dim=2).fit(data)
+    path = tmp_path_factory.mktemp("hostile") / "page.html"
+    return explore(method, data, path, title=HOSTILE, model_path=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def page(squares, tmp_path_factory):
+    method = PCA(latent_dim=3).fit(squares)
+    return method, explore(method, squares, tmp_path_factory.mktemp("explorer") / "page.html")
+
+
+def test_names_with_markup_cannot_become_markup(hostile_page):
+    text = hostile_page.read_text()
+    assert text.count("<script") == 2 and text.count("</script>") == 2
+    assert "<img" not in text
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text, "the title, as text"
+
+
+def test_the_policy_admits_one_script_and_one_style_by_their_hashes(page):
+    text = page[1].read_text()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    for tag in ("script", "style"):
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert "http" not in re.sub(r"http-equiv|data:image[^\"]*", "", text)
+    assert len(text) < 200_000, "300 observations of 16 x 16 pixels and three codes"
+
+
+def test_a_page_is_not_written_over_a_folder(squares, pca, tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        explore(pca, squares, tmp_path)
+
+
+def test_scripts_are_strict_and_do_not_write_html():
+    for name in SCRIPTS:
+        text = (Path(explorer_data.__file__).parent / name).read_text()
+        assert '"use strict";' in text, name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            name
+        )
+
+
+needs_node = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+
+
+@needs_node
+def test_the_state_survives_the_address():
+    source = Path(explorer_data.__file__).parent / "views" / "state.js"
+    code = f"""
+    const S = require({json.dumps(str(source))});
+    const start = S.initialState([2, 0, 1], 1), limits = {{count: 10, codes: 3, factors: 1}};
+    const state = {{...start, start: 4, edits: {{1: -0.25}}, second: 7, swapped: [2], x: 0, y: 1, color: -1, code: 1}};
+    const bad = S.fromHash("#i=99&e=7:1,0:x,1:2&s=-4&t=1&m=5,a,3&c=1e0", start, limits);
+    console.log(JSON.stringify({{
+      same: S.fromHash(S.toHash(state), start, limits), state, bad, start,
+      z: Array.from(S.editedCodes(state, (row) => [row, row, row])),
+      empty: S.emptyRegions([0, 0, 3, 0]), values: S.traversal({{lower: -1, upper: 1}}, 3),
+      python: S.toPython([0.5], {{path: 'a"b', hasDecoder: true, shape: [1, 2]}}),
+    }}));"""
+    done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True)
+    out = json.loads(done.stdout)
+    assert out["same"] == out["state"]
+    assert out["bad"] == out["start"] | {"edits": {"1": 2}}, "numbers out of range are left out"
+    assert out["z"] == [4, -0.25, 7] and out["empty"] == [[0, 2], [3, 4]] and out["values"] == [-1, 0, 1]
+    assert 'unweave.load("a\\"b")' in out["python"]
+    compile(out["python"], "snippet", "exec")
+
+
+@needs_chromium
+def test_hostile_names_are_shown_as_text(hostile_page, tmp_path):
+    with Browser(hostile_page, tmp_path) as browser:
+        assert browser.evaluate("document.querySelector('h1').textContent") == HOSTILE
+        assert browser.evaluate("document.querySelector('.column').textContent") == f"{HOSTILE}0"
+        assert browser.evaluate("document.querySelectorAll('img').length") == 0
+        assert HOSTILE in browser.evaluate("document.querySelector('.about').textContent")
+        assert not browser.problems()
+
+
+@needs_chromium
+def test_input_moves_codes_pictures_map_and_address(page, tmp_path):
+    method, path = page
+    with Browser(path, tmp_path) as browser:
+        before = browser.evaluate("[...unweaveExplorer.z]")
+        x, y, width, _ = browser.center(".code input[type=range]")
+        browser.click(x + width / 4, y)
+        browser.wait_for("location.hash.includes('e=')")
+        z = browser.evaluate("[...unweaveExplorer.z]")
+        code = browser.evaluate("unweaveExplorer.model.order[0]")
+        assert z[code] != before[code] and np.delete(z, code).tolist() == np.delete(before, code).tolist()
+        browser.wait_for("document.body.dataset.ready === 'done'")
+        pixels = browser.evaluate("[...unweaveExplorer.model.observe(unweaveExplorer.z).values]")
+        decoded = method.inverse_transform(np.array([z], np.float32))
+        np.testing.assert_allclose(pixels, decoded.ravel(), atol=1 / 255)
+        browser.press("s")
+        browser.press("t")
+        browser.wait_for("unweaveExplorer.state.swapped.length === 1")
+        second = browser.evaluate("[...unweaveExplorer.model.codesOf(unweaveExplorer.state.second)]")
+        assert browser.evaluate("[...unweaveExplorer.z]")[code] == second[code]
+        x, y, *_ = browser.center(".matrix td")
+        browser.move(x, y)
+        browser.wait_for("document.querySelector('.code.lit') !== null")
+        x, y, width, height = browser.center(".overlay")
+        place = "[unweaveExplorer.map.positions[10], unweaveExplorer.map.positions[11]]"
+        left, top = browser.evaluate(place)
+        browser.click(x - width / 2 + left, y - height / 2 + top)
+        browser.wait_for("document.querySelector('.tip').hidden === false")
+        assert browser.evaluate("unweaveExplorer.state.edits") == {}, "a click on the map starts there"
+        browser.wait_for("location.hash.startsWith(`#i=${unweaveExplorer.state.start}&`)")
+        assert not browser.problems()

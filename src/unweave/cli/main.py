@@ -17,6 +17,7 @@ from unweave.cli.demo import demo
 from unweave.cli.draw import draw
 from unweave.cli.encode import encode, predict
 from unweave.cli.explain import explain_scores
+from unweave.cli.explore import explore_run
 from unweave.cli.fit import fit
 from unweave.cli.list import list_catalog
 from unweave.cli.paper import paper
@@ -31,6 +32,7 @@ from unweave.utils.errors import unknown
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "demo": demo, "advise": recommend, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
+    "explore": explore_run,
     "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from unweave.data.dataset import Dataset
 from unweave.experiments.evaluation import MetricInputs
 from unweave.experiments.ordered import IMAGE_DIMENSIONS, LOWER_QUANTILE, UPPER_QUANTILE, varying_codes
 from unweave.methods.base import Method
-from unweave.methods.encoding import column_order
+from unweave.methods.encoding import column_order, encode_array
 from unweave.metrics.explain import MIN_INFORMATION, explain
 from unweave.report.explorer.thumbnails import pack_thumbnails
 from unweave.report.figures.registry import DrawnData
@@ -80,7 +80,7 @@ def sample_data(method: Method, data: Any, seed: int = 0, limit: int = MAX_OBSER
 
 def describe_data(method: Method, sample: DrawnData) -> dict[str, Any]:
     """Return everything that the page shows except the decoder, as JSON values."""
-    codes = np.asarray(method.transform(sample.x), np.float32)
+    codes = encode_array(method, sample.x)
     periods = method.code_periods()
     associations = associate(sample, codes, periods)
     facts = describe_codes(method, codes, periods, associations)

@@ -1,0 +1,238 @@
+"use strict";
+
+// Wires the views: every change of the state draws the edited observation in the next animation frame, then the
+// film strip in slices of frames.
+const UnweaveExplorer = (() => {
+  const { make } = UnweaveDom;
+  const SLICE = 10; // milliseconds of a frame for the film strip
+  const NUDGE = 0.02; // of the range of a code, for the keys
+  const KEYS = [
+    ["\u2190 \u2192", "move the selected code"],
+    ["j, k", "select the next or previous code"],
+    ["r", "start at a random observation"],
+    ["s", "take a random second observation"],
+    ["t", "take the selected code from the second observation"],
+    ["x", "undo all edits"],
+    ["c", "copy as Python"],
+    ["p", "save as PNG"],
+    ["?", "show these keys"],
+  ];
+
+  class Explorer {
+    constructor(model) {
+      this.model = model;
+      this.limits = { count: model.count, codes: model.width, factors: model.factors.length };
+      this.state = UnweaveState.fromHash(location.hash, UnweaveState.initialState(model.order, model.factors.length), this.limits);
+      this.highlighted = -1;
+      this.preview = null;
+      this.isDirty = true;
+      this.painter = new UnweaveDrawing.Painter(model);
+      this.z = UnweaveState.editedCodes(this.state, (row) => model.codesOf(row));
+      const place = (name) => document.getElementById(name);
+      this.sliders = new UnweaveSliders.Sliders(this, place("sliders"));
+      this.panel = new UnweavePanel.Panel(this, place("panel"));
+      this.filmstrip = new UnweaveFilmstrip.Filmstrip(this, place("film"));
+      this.map = new UnweaveMap.ScatterMap(this, place("map"));
+      this.matrix = new UnweaveMatrix.Matrix(this, place("matrix"));
+      this.bindButtons();
+      this.bindWindow();
+      this.filmstrip.restart(-1);
+      this.wake();
+    }
+
+    // Changes of the state ---------------------------------------------------------------------------------------
+
+    change(values, onlyCode = -1) {
+      Object.assign(this.state, values);
+      const z = UnweaveState.editedCodes(this.state, (row) => this.model.codesOf(row));
+      const isMoved = z.some((value, j) => value !== this.z[j]);
+      this.z = z;
+      if (isMoved) this.filmstrip.restart(onlyCode);
+      this.isDirty = true;
+      this.wake();
+    }
+
+    setCode(code, value) {
+      const swapped = this.state.swapped.filter((other) => other !== code);
+      this.change({ edits: { ...this.state.edits, [code]: value }, swapped, code }, code);
+    }
+
+    clearCode(code) {
+      const { [code]: _, ...edits } = this.state.edits;
+      this.change({ edits, swapped: this.state.swapped.filter((other) => other !== code) });
+    }
+
+    swapCode(code, isTaken) {
+      const { [code]: _, ...edits } = this.state.edits;
+      const others = this.state.swapped.filter((other) => other !== code);
+      this.change({ edits, swapped: isTaken ? [...others, code] : others, code });
+    }
+
+    swapAll(isTaken) {
+      this.change({ edits: {}, swapped: isTaken ? this.model.order.slice() : [] });
+    }
+
+    swapGroup(codes) {
+      const isTaken = codes.every((code) => this.state.swapped.includes(code));
+      const others = this.state.swapped.filter((code) => !codes.includes(code));
+      this.change({ swapped: isTaken ? others : [...others, ...codes] });
+    }
+
+    setStart(row) {
+      this.change({ start: row, edits: {}, swapped: [] });
+    }
+
+    setSecond(row) {
+      this.change(row < 0 ? { second: -1, swapped: [] } : { second: row });
+    }
+
+    select(code) {
+      if (code !== this.state.code) this.change({ code });
+    }
+
+    highlight(code) {
+      this.highlighted = code;
+      this.isLit = true;
+      this.wake();
+    }
+
+    setPreview(preview) {
+      this.preview = preview;
+      this.highlight(preview ? preview.code : -1);
+    }
+
+    randomRow() {
+      return Math.floor(Math.random() * this.model.count);
+    }
+
+    // Drawing ----------------------------------------------------------------------------------------------------
+
+    wake() {
+      if (!this.request) this.request = requestAnimationFrame(() => this.frame());
+    }
+
+    frame() {
+      this.request = 0;
+      const deadline = performance.now() + SLICE;
+      if (this.isDirty) this.drawState();
+      else if (this.isLit) this.drawLights();
+      else this.filmstrip.work(deadline);
+      this.isDirty = false;
+      this.isLit = false;
+      if (this.filmstrip.queue.length) this.wake();
+      document.body.dataset.ready = this.filmstrip.queue.length ? "drawing" : "done";
+    }
+
+    drawState() {
+      this.panel.update(this.model.observe(this.z));
+      this.drawLights();
+      this.filmstrip.markValues();
+      document.getElementById("swap-tools").hidden = this.state.second < 0;
+      const hash = UnweaveState.toHash(this.state);
+      if (hash !== location.hash) history.replaceState(null, "", hash);
+    }
+
+    drawLights() {
+      this.sliders.update();
+      this.filmstrip.update();
+      this.matrix.update();
+      this.map.update();
+    }
+
+    redraw() {
+      this.map.drawn = "";
+      this.sliders.drawDensities();
+      this.isDirty = true;
+      this.wake();
+    }
+
+    // Input ------------------------------------------------------------------------------------------------------
+
+    bindButtons() {
+      const actions = {
+        random: () => this.setStart(this.randomRow()),
+        reset: () => this.change({ edits: {}, swapped: [] }),
+        second: () => this.setSecond(this.randomRow()),
+        "no-second": () => this.setSecond(-1),
+        "swap-all": () => this.swapAll(true),
+        "swap-none": () => this.swapAll(false),
+        python: () => UnweaveExport.copyPython(this),
+        png: () => UnweaveExport.savePng(this),
+        keys: () => this.showKeys(),
+      };
+      for (const [name, action] of Object.entries(actions)) document.getElementById(`do-${name}`).addEventListener("click", action);
+      const tools = document.getElementById("swap-tools");
+      this.model.groups.forEach((codes) => {
+        const text = `Codes ${codes.map((code) => code + 1).join(", ")}`;
+        tools.append(make("button", { type: "button", text, onclick: () => this.swapGroup(codes) }));
+      });
+    }
+
+    bindWindow() {
+      window.addEventListener("keydown", (event) => this.press(event));
+      window.addEventListener("resize", () => this.redraw());
+      window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+      window.addEventListener("hashchange", () => {
+        this.change(UnweaveState.fromHash(location.hash, this.state, this.limits));
+      });
+    }
+
+    press(event) {
+      const isForm = /^(SELECT|TEXTAREA)$/.test(event.target.tagName) || document.querySelector("dialog[open]");
+      if (isForm || event.ctrlKey || event.altKey || event.metaKey) return;
+      const isSlider = event.target.tagName === "INPUT" && event.target.type === "range";
+      const actions = {
+        j: () => this.step(1),
+        k: () => this.step(-1),
+        r: () => this.setStart(this.randomRow()),
+        s: () => this.setSecond(this.randomRow()),
+        t: () => this.state.second >= 0 && this.swapCode(this.state.code, !this.state.swapped.includes(this.state.code)),
+        x: () => this.change({ edits: {}, swapped: [] }),
+        c: () => UnweaveExport.copyPython(this),
+        p: () => UnweaveExport.savePng(this),
+        "?": () => this.showKeys(),
+      };
+      if (!isSlider) Object.assign(actions, { ArrowLeft: () => this.nudge(-1), ArrowRight: () => this.nudge(1) });
+      if (!Object.hasOwn(actions, event.key)) return;
+      event.preventDefault();
+      actions[event.key]();
+    }
+
+    step(direction) {
+      const { order } = this.model;
+      const place = (order.indexOf(this.state.code) + direction + order.length) % order.length;
+      this.change({ code: order[place] });
+      this.sliders.focus(order[place]);
+    }
+
+    nudge(direction) {
+      const { low, high } = this.model.facts[this.state.code];
+      const value = this.z[this.state.code] + direction * NUDGE * (high - low);
+      this.setCode(this.state.code, Math.min(Math.max(value, low), high));
+    }
+
+    showKeys() {
+      const rows = KEYS.map(([key, text]) => make("tr", {}, make("th", { text: key }), make("td", { text })));
+      const close = make("button", { type: "button", text: "Close", onclick: () => dialog.close() });
+      const dialog = make("dialog", {}, make("h2", { text: "Keys" }), make("table", { className: "keys" }, ...rows), close);
+      dialog.addEventListener("close", () => dialog.remove());
+      document.body.append(dialog);
+      dialog.showModal();
+    }
+  }
+
+  async function start() {
+    const model = new UnweaveModel.Model(JSON.parse(document.getElementById("data").textContent));
+    await model.load(UnweaveDecoder, UnweaveDom.makeImage);
+    return new Explorer(model);
+  }
+
+  return { Explorer, start };
+})();
+
+window.addEventListener("DOMContentLoaded", () => {
+  UnweaveExplorer.start().then(
+    (app) => { window.unweaveExplorer = app; },
+    (error) => { document.getElementById("status").textContent = `The page cannot be shown: ${error.message}`; },
+  );
+});

@@ -1,0 +1,27 @@
+"""The command `unweave explore`."""
+
+from pathlib import Path
+
+import numpy as np
+
+SMALL = ("--data.points", "120", "--data.size", "16", "--data.side", "6")
+
+
+def test_a_run_is_explored_with_the_data_that_it_knows(run):
+    assert run("fit", "pca", "squares-xy", *SMALL, "--latent-dim", "2", "--out", "run")[0] == 0
+    code, out, err = run("explore", "run", "-o", "page.html")
+    assert code == 0, err
+    assert "Open page.html in a browser" in out
+    text = Path("page.html").read_text()
+    assert "<h1>pca on squares-xy</h1>" in text and "120 observations, 2 codes, decoded in this page" in text
+    assert '"path":"run"' in text
+
+
+def test_data_of_files_are_named(run):
+    np.save("x.npy", np.random.default_rng(0).uniform(size=(50, 3)))
+    assert run("fit", "hessian-ica", "x.npy", "--latent-dim", "2", "--out", "run")[0] == 0
+    code, _, err = run("explore", "run")
+    assert code == 2 and "unweave explore run DATA" in err
+    code, _, err = run("explore", "run", "x.npy")
+    assert code == 0, err
+    assert "shown by the nearest observations (the method has no decoder)" in Path("explore.html").read_text()
