@@ -1,6 +1,6 @@
 """
-Which method is best on my data?
-================================
+Compare methods: which is best on my data?
+==========================================
 
 Make a study: :func:`unweave.sweep` lists the runs, :func:`unweave.execute` trains, scores and stores them. Draw every
 seed as a dot, because seeds of a network often differ more than its settings do.

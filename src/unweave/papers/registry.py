@@ -135,8 +135,8 @@ def _intervention() -> Iterator[Item]:
     yield Item("figure-5", "nearest flowers by each feature", "intervention.flowers", small=small)
     yield Item("figure-6", "correlated factors: datasets/resampled.py")
     for number, images in ((4, "dSprites and 3DShapes"), (6, "colored MNIST"), (8, "flowers")):
-        yield Item(f"table-{number}", f"encoder and decoder for {images}")
-        yield Item(f"table-{number + 1}", f"discriminator and weight network for {images}")
+        yield Item(f"table-{number}", f"encoder, decoder: {images}")
+        yield Item(f"table-{number + 1}", f"discriminator: {images}")
     ablation = tables | {"small": few | {"only": ()}, "own": True}
     for data in ("dsprites", "cmnist"):
         title = f"losses left out one at a time, {data}"
