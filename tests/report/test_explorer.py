@@ -231,6 +231,7 @@ def test_input_moves_codes_pictures_map_and_address(page, tmp_path):
         left, top = browser.evaluate(place)
         browser.click(x - width / 2 + left, y - height / 2 + top)
         browser.wait_for("document.querySelector('.tip').hidden === false")
-        assert browser.evaluate("unweaveExplorer.state.edits") == {}, "a click on the map starts there"
+        assert browser.evaluate("unweaveExplorer.state.start") > 0, "a click on the map starts there"
+        assert browser.evaluate("unweaveExplorer.state.swapped") == []
         browser.wait_for("location.hash.startsWith(`#i=${unweaveExplorer.state.start}&`)")
         assert not browser.problems()
