@@ -44,7 +44,7 @@ def methods() -> dict[str, Any]:
 def run_node(text: str, folder: Path) -> dict[str, Any]:
     """Decode in node."""
     (folder / "input.json").write_text(text)
-    command = ["node", ROOT / "tests" / "report" / "decode.js", LIBRARY, folder / "input.json"]
+    command = ["node", *map(str, (ROOT / "tests" / "report" / "decode.js", LIBRARY, folder / "input.json"))]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -78,7 +78,11 @@ def main() -> None:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 rows.append(measure(name, method, engine, Path(folder)))
             print(json.dumps(rows[-1]), flush=True)
-    facts = {"date": datetime.date.today().isoformat(), "unweave": unweave.__version__, "torch": torch.__version__}
+    facts: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
+        "unweave": unweave.__version__,
+        "torch": torch.__version__,
+    }
     facts |= {engine: version(engine) for engine in engines} | {"processors": os.cpu_count()}
     print(json.dumps(facts))
     RESULTS.write_text(json.dumps(facts | {"rows": rows}, indent=2) + "\n")

@@ -28,7 +28,8 @@ class Browser:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
             tab = next(entry for entry in json.load(answer) if entry["type"] == "page")
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.buffer, self.events, self.number, self.url = b"", [], 0, page.as_uri()
+        self.buffer, self.number, self.url = b"", 0, page.as_uri()
+        self.events: list[dict[str, Any]] = []
         self._open(tab["webSocketDebuggerUrl"].partition(f":{port}")[2], port)
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")

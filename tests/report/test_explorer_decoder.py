@@ -43,7 +43,7 @@ def random_codes(method: Any, x: Any) -> np.ndarray:
     return z.mean(0) + np.maximum(z.std(0), 1) * np.random.default_rng(1).normal(size=(5, z.shape[1]))
 
 
-def check_decoder(method: Any, z: np.ndarray, folder: Path, unit: np.ndarray | float = 1.0) -> ExportedDecoder:
+def assert_node_agrees(method: Any, z: np.ndarray, folder: Path, unit: np.ndarray | float = 1.0) -> ExportedDecoder:
     """Compare node with Python to one gray level, or to 1/255 of the unit of a column; return the decoder."""
     exported = export_decoder(method)
     assert exported is not None
@@ -87,7 +87,7 @@ def test_images_are_those_of_inverse_transform(name, tmp_path):
     method = small_method(name, **small_settings(name)).fit(x, y)
     if name in NETWORKS:
         strengthen(method, 0.05 if name in FLOWS else 0.2)
-    check_decoder(method, random_codes(method, x), tmp_path)
+    assert_node_agrees(method, random_codes(method, x), tmp_path)
 
 
 @needs_node
@@ -99,7 +99,7 @@ def test_columns_are_in_the_units_of_the_table(name, tmp_path):
     method = small_method(name, **small_settings(name)).fit(table, np.arange(120) % 3)
     if name in NETWORKS:
         strengthen(method)
-    check_decoder(method, random_codes(method, table), tmp_path, x.std(0))
+    assert_node_agrees(method, random_codes(method, table), tmp_path, x.std(0))
 
 
 @needs_node
@@ -107,7 +107,7 @@ def test_a_network_of_default_size_for_gray_images(tmp_path):
     x, _ = small_images((64, 64))
     method = BetaVAE(latent_dim=10, steps=3).fit(x)
     strengthen(method, 0.03)
-    exported = check_decoder(method, random_codes(method, x), tmp_path)
+    exported = assert_node_agrees(method, random_codes(method, x), tmp_path)
     assert {op["weight"]["parts"] for op in exported.operations if "weight" in op} == {1}  # half precision suffices
 
 
@@ -120,7 +120,9 @@ def test_images_that_are_cropped_or_not_halved(shape, tmp_path):
     )
     method = small_method("beta-vae", steps=3).fit(x)
     strengthen(method)
-    check_decoder(method, random_codes(method, x + 0.1 * np.random.default_rng(0).random(x.shape) * (1 - x)), tmp_path)
+    assert_node_agrees(
+        method, random_codes(method, x + 0.1 * np.random.default_rng(0).random(x.shape) * (1 - x)), tmp_path
+    )
 
 
 @needs_node
@@ -134,7 +136,7 @@ def test_variants_of_flows(settings, tmp_path):
     method = GIN(**small, **settings).fit(x + 0.1, y)
     strengthen(method)
     z = np.random.default_rng(0).uniform(0.2, 0.8, (5, 3))
-    check_decoder(method, z, tmp_path, max(1.0, float(np.abs(method.inverse_transform(z)).max())))
+    assert_node_agrees(method, z, tmp_path, max(1.0, float(np.abs(method.inverse_transform(z)).max())))
 
 
 @needs_node
@@ -150,7 +152,7 @@ def test_layers_of_users(tmp_path):
     x = np.random.default_rng(0).random((60, size)).astype(np.float32)
     method = Autoencoder(latent_dim=2, steps=2, decoder=layers, keep_weights=True, layers=(8,)).fit(x)
     strengthen(method)
-    check_decoder(method, np.random.default_rng(0).normal(size=(5, 2)), tmp_path)
+    assert_node_agrees(method, np.random.default_rng(0).normal(size=(5, 2)), tmp_path)
 
 
 @needs_node
@@ -162,7 +164,7 @@ def test_weights_are_exact_where_halves_are_too_coarse(tmp_path):
     net: Any = method.net_
     with torch.no_grad():
         net.decoder.module[2].weight.mul_(300)
-    exported = check_decoder(method, np.random.default_rng(0).normal(size=(5, 2)), tmp_path)
+    exported = assert_node_agrees(method, np.random.default_rng(0).normal(size=(5, 2)), tmp_path)
     assert {op["weight"]["parts"] for op in exported.operations if "weight" in op} == {2}
 
 
@@ -225,5 +227,5 @@ def test_methods_without_a_known_decoder_have_none():
     assert export_decoder(small_method("cnn-classifier", steps=1).fit(x, np.arange(60) % 2)) is None
     assert export_decoder(CubicAutoencoder(latent_dim=2, steps=1).fit(x)) is None
     method = PCA(latent_dim=2).fit(x)
-    method.decode = lambda z: PCA.decode(method, z) ** 2  # type: ignore[method-assign]
+    method.decode = lambda z: PCA.decode(method, z) ** 2
     assert export_decoder(method) is None

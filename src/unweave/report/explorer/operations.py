@@ -101,6 +101,7 @@ class DecoderWriter:
 
     def affine(self, scale: Tensor, shift: Tensor, shape: Shape) -> None:
         """Append a scale and shift of every channel; numbers of tables are lists, since their units may differ."""
+        values: dict[str, Any]
         if len(shape) == 1:
             values = {"scale": to_numbers(scale), "shift": to_numbers(shift)}
         else:
