@@ -89,8 +89,8 @@ plt.show()
 # What to watch out for
 # ---------------------
 #
-# - Strengths decide, and ours were set by hand. CVIB gained nothing by any that we tried, and CAI by 1 differs between
-#   seeds from worst to best. Choose them on nuisances that are held out of training, never on those that you report.
+# - Strengths decide, and ours were set by hand with little effort, so this is no ranking of the methods. Choose them on
+#   nuisances that are held out of training, never on those that you report.
 # - A probe near chance is neither needed nor enough. The classifier only must not use what is left.
 # - UAI is not told the nuisance. It separates what predicts from what does not, and here the laboratory predicts.
 #
