@@ -30,6 +30,8 @@ class Explore(ApplyOptions):
     """Data like those of the training: the path of your own data, or a catalog name. By default those of the run."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("explore.html")
     """The page to write."""
+    compare: Path | None = None
+    """Second run folder, e.g. of another seed. Its codes are matched with those of the first and shown beside them."""
     seed: int = 0
     """Seed that selects the observations."""
 
@@ -46,6 +48,8 @@ def explore_run(args: list[str]) -> None:
 
         title = f"{method.name} on {dataset(options.data).title()}"
         settings: Any = {"title": title, "model_path": options.run, "seed": options.seed}
+        if options.compare is not None:
+            settings["compare"], _ = load_run_and_data(replace(options, run=options.compare))
         page = explore(method, data, options.out, **settings, notify=progress.message)
     size = page.stat().st_size / 1e6
     print_text(f"Open {page} in a browser ({size:.1f} MB).")

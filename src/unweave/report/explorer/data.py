@@ -80,25 +80,37 @@ def sample_data(method: Method, data: Any, seed: int = 0, limit: int = MAX_OBSER
 
 def describe_data(method: Method, sample: DrawnData) -> dict[str, Any]:
     """Return everything that the page shows except the decoder, as JSON values."""
+    return describe_sample(sample) | describe_method(method, sample)[0]
+
+
+def describe_sample(sample: DrawnData) -> dict[str, Any]:
+    """Return the observations and their factors, which all methods share."""
+    return {
+        "count": len(sample.x),
+        "shape": list(sample.x.shape[1:]),
+        "factors": [describe_factor(f, sample.truth[:, j]) for j, f in enumerate(sample.factors)],
+        "rowNames": list(sample.row_names) if sample.row_names else None,
+        **describe_observations(sample),
+    }
+
+
+def describe_method(method: Method, sample: DrawnData) -> tuple[dict[str, Any], np.ndarray, list[CodeFacts]]:
+    """Return the codes of a method and what is known of them, as JSON values; then codes (n, d) and facts (d,)."""
     codes = encode_array(method, sample.x)
     periods = method.code_periods()
     associations = associate(sample, codes, periods)
     facts = describe_codes(method, codes, periods, associations)
     strength = [-max(fact.effect, 0.0) for fact in facts]
-    return {
-        "count": len(codes),
-        "shape": list(method.shape_),
+    values = {
         "codes": to_base64(codes),
         "facts": [fact._asdict() for fact in facts],
         "order": np.lexsort((strength, [fact.is_dead for fact in facts])).tolist(),
         "groups": [group for group in method.feature_groups() if len(group) > 1],
-        "factors": [describe_factor(f, sample.truth[:, j]) for j, f in enumerate(sample.factors)],
         "scored": associations.factors,
         "information": np.round(associations.information, 4).tolist(),
         "importance": np.round(associations.importance, 4).tolist(),
-        "rowNames": list(sample.row_names) if sample.row_names else None,
-        **describe_observations(sample),
     }
+    return values, codes, facts
 
 
 def describe_observations(sample: DrawnData) -> dict[str, Any]:
@@ -106,19 +118,26 @@ def describe_observations(sample: DrawnData) -> dict[str, Any]:
     x = sample.x
     if x.ndim - 1 in IMAGE_DIMENSIONS:
         low, high = (0.0, 1.0) if x.min() > -0.01 and x.max() < 1.01 else (float(x.min()), float(x.max()))
-        return {"kind": "image", "levels": [low, high], "thumbnails": pack_thumbnails(x)}
+        return {"kind": "image", "levels": [low, high], **describe_pictures(x)}
     flat = x.reshape(len(x), -1)
     width = flat.shape[1]
     names = sample.feature_names if len(sample.feature_names) == width else [f"column {i + 1}" for i in range(width)]
-    kept = max(1, MAX_COLUMN_VALUES // width)  # rows; the page has the codes of the others
     deviation = flat.std(0)
     return {
         "kind": "table",
         "columns": list(names),
         "means": flat.mean(0).tolist(),
         "deviations": np.where(deviation > 0, deviation, 1.0).tolist(),
-        "values": to_base64(flat[:kept]),
+        **describe_pictures(x),
     }
+
+
+def describe_pictures(x: np.ndarray) -> dict[str, Any]:
+    """Return thumbnails of images, or the values of a table; of a large one only the first rows."""
+    if x.ndim - 1 in IMAGE_DIMENSIONS:
+        return {"thumbnails": pack_thumbnails(x)}
+    flat = x.reshape(len(x), -1)
+    return {"values": to_base64(flat[: max(1, MAX_COLUMN_VALUES // flat.shape[1])])}
 
 
 def describe_factor(factor: Factor, values: np.ndarray) -> dict[str, Any]:

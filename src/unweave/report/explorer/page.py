@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
-from unweave.methods.encoding import encode_array
-from unweave.report.explorer.data import MAX_OBSERVATIONS, describe_data, sample_data
+from unweave.report.explorer.data import MAX_OBSERVATIONS, describe_method, describe_sample, sample_data
 from unweave.report.explorer.decoder_export import export_decoder
+from unweave.report.explorer.grid import describe_grid
+from unweave.report.explorer.matching import match_codes
+from unweave.report.figures.registry import DrawnData
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import write_atomic
 
@@ -27,7 +29,8 @@ FOLDER = "report/explorer"
 CHECKED_OBSERVATIONS = 64  # at whose codes the exported decoder is compared with the method
 SCRIPTS = (  # in the order of their dependencies
     "decoder.js", "views/state.js", "views/model.js", "views/drawing.js", "views/dom.js", "views/sliders.js",
-    "views/panel.js", "views/filmstrip.js", "views/map.js", "views/matrix.js", "views/export.js", "views/main.js",
+    "views/panel.js", "views/filmstrip.js", "views/compare.js", "views/map.js", "views/matrix.js", "views/gif.js",
+    "views/export.js", "views/main.js",
 )  # fmt: skip
 
 
@@ -36,6 +39,7 @@ def explore(
     data: Any,
     path: str | Path = "explore.html",
     *,
+    compare: Method | None = None,
     title: str = "",
     model_path: str | Path = "model",
     seed: int = 0,
@@ -43,13 +47,16 @@ def explore(
 ) -> Path:
     """Write a page with sliders for the codes of a fitted method; it opens from disk, without a server or a network.
 
-    A method without a decoder shows the nearest observations of the sample instead of decoded ones.
+    A method without a decoder shows the nearest observations of the sample instead of decoded ones. A decoder with
+    layers that the page cannot run is evaluated beforehand, at observations and along their traversals.
 
     Args:
         method: A fitted method.
         data: Observations of the shape that it has learned from: an array (n, ...), a DataFrame, a `FactorData` or a
             `Dataset`. At most 5,000 are shown. Factors of the data are compared with the codes.
         path: The page to write.
+        compare: A second method fitted to the same data, e.g. with another seed. Its codes are matched with those of
+            the first one by the best assignment of correlations, and both are shown side by side.
         title: Heading of the page; by default method and data.
         model_path: Folder that "Copy as Python" loads the method from.
         seed: Seed that selects the observations.
@@ -65,44 +72,93 @@ def explore(
         >>> explore(method, data, "squares.html")  # doctest: +SKIP
         PosixPath('squares.html')
     """
-    check_is_fitted(method)
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the page, e.g. {path / 'explore.html'}")
     name = f"{method.name} on {data.title()}" if isinstance(data, Dataset) else method.name
-    notify("encoding a sample")
-    sample = sample_data(method, data, seed, MAX_OBSERVATIONS)
-    payload = describe_data(method, sample)
-    notify("packing the decoder")
-    payload |= {"path": str(model_path), "decoderData": describe_decoder(method, sample.x)}
-    about = f"{plural(len(sample.x), 'observation')}, {plural(method.latent_dim_, 'code')}"
-    write_atomic(path, render_page(payload, title or name, f"{about}, {describe_source(method, payload)}."))
+    payload = describe_explorer(method, data, compare=compare, seed=seed, model_path=model_path, notify=notify)
+    write_atomic(path, render_page(payload, title or name))
     return path
 
 
-def describe_decoder(method: Method, x: np.ndarray) -> dict[str, Any] | None:
-    """Return the decoder as the page reads it; None where there is none, or none that it can run."""
-    exported = export_decoder(method, encode_array(method, x[:CHECKED_OBSERVATIONS])) if method.has_decoder() else None
+def describe_explorer(
+    method: Method,
+    data: Any,
+    *,
+    compare: Method | None = None,
+    limit: int = MAX_OBSERVATIONS,
+    seed: int = 0,
+    model_path: str | Path = "model",
+    notify: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Return everything that a page about a method holds, as JSON values; for the arguments see `explore`."""
+    check_is_fitted(method)
+    notify("encoding a sample")
+    sample = sample_data(method, data, seed, limit)
+    payload = describe_sample(sample) | {"path": str(model_path), "name": method.name}
+    values, codes, facts = describe_method(method, sample)
+    notify("packing the decoder")
+    payload |= values | describe_decoder(method, codes, values, facts)
+    about = f"{plural(len(sample.x), 'observation')}, {plural(method.latent_dim_, 'code')}"
+    payload["about"] = f"{about}, {describe_source(method, payload)}."
+    if compare is not None:
+        notify("matching the codes of the other method")
+        payload["other"] = describe_other(compare, method, sample, codes, np.array([fact.is_dead for fact in facts]))
+        payload["name"], payload["other"]["name"] = distinct_names(method, compare)
+    return payload
+
+
+def describe_other(
+    other: Method, method: Method, sample: DrawnData, codes: np.ndarray, is_dead: np.ndarray
+) -> dict[str, Any]:
+    """Return codes and decoder of a second method for the same observations, and the match of both methods' codes."""
+    check_is_fitted(other)
+    if other.shape_ != method.shape_ or _column_names(other) != _column_names(method):
+        text = f"{other.name} ({other.shape_}) and {method.name} ({method.shape_})"
+        raise InputError(f"{text} were trained on other columns or shapes: compare methods of the same data")
+    values, other_codes, facts = describe_method(other, sample)
+    matches = match_codes(codes, other_codes, method.code_periods(), other.code_periods(), is_dead)
+    decoder = describe_decoder(other, other_codes, values, facts)
+    return values | decoder | {"matches": [match._asdict() for match in matches]}
+
+
+def distinct_names(method: Method, other: Method) -> tuple[str, str]:
+    """Return the names of two methods; with their seeds, or in their order, where they would be the same."""
+    for pair in (
+        (method.name, other.name),
+        (f"{method.name}, seed {method.seed}", f"{other.name}, seed {other.seed}"),
+    ):
+        if pair[0] != pair[1]:
+            return pair
+    return f"{method.name}, first", f"{other.name}, second"
+
+
+def _column_names(method: Method) -> list[str]:
+    return [str(name) for name in getattr(method, "feature_names_in_", ())]
+
+
+def describe_decoder(method: Method, codes: np.ndarray, values: dict[str, Any], facts: list[Any]) -> dict[str, Any]:
+    """Return the decoder as the page runs it; one that it cannot run is replaced by observations decoded beforehand."""
+    if not method.has_decoder():
+        return {"decoderData": None, "grid": None}
+    exported = export_decoder(method, codes[:CHECKED_OBSERVATIONS])
     if exported is None:
-        return None
-    weights = base64.b64encode(exported.weights).decode()
-    return {
-        "operations": exported.operations,
-        "shape": list(exported.shape),
-        "latent_dim": exported.latent_dim,
-        "weights": weights,
-    }
+        return {"decoderData": None, "grid": describe_grid(method, codes, facts, values["order"])}
+    fields = {"operations": exported.operations, "shape": list(exported.shape), "latent_dim": exported.latent_dim}
+    return {"decoderData": fields | {"weights": base64.b64encode(exported.weights).decode()}, "grid": None}
 
 
 def describe_source(method: Method, payload: dict[str, Any]) -> str:
     """Return where the pictures of the page come from."""
     if payload["decoderData"]:
         return "decoded in this page"
-    reason = "its decoder cannot run in a page" if method.has_decoder() else "the method has no decoder"
-    return f"shown by the nearest observations ({reason})"
+    if payload["grid"]:
+        count = plural(payload["grid"]["count"], "point")
+        return f"decoded beforehand at {count}, of which the nearest is shown (the page cannot run this decoder)"
+    return "shown by the nearest observations (the method has no decoder)"
 
 
-def render_page(payload: dict[str, Any], title: str, about: str) -> str:
+def render_page(payload: dict[str, Any], title: str) -> str:
     """Return the HTML of the page; the policy admits its own script and style by their hashes, and nothing else."""
     root = resources.files("unweave").joinpath(FOLDER)
     script = "\n".join(root.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
@@ -110,8 +166,11 @@ def render_page(payload: dict[str, Any], title: str, about: str) -> str:
     environment = Environment(loader=PackageLoader("unweave", FOLDER), autoescape=True)
     return environment.get_template("template.html.jinja").render(
         title=title,
-        about=about,
+        about=payload["about"],
         has_decoder=payload["decoderData"] is not None,
+        has_grid=payload["grid"] is not None,
+        has_other="other" in payload,
+        name=payload["name"],
         style=Markup(style),
         script=Markup(script),
         style_hash=content_hash(style),

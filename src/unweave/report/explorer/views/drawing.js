@@ -61,20 +61,24 @@ const UnweaveDrawing = (() => {
         : { width: MIN_CELL, height: Math.max(24, Math.min(4 * this.size.height, 96)) };
     }
 
-    // Draw an observation, {values} or {row}, into a rectangle of a canvas.
+    // Draw an observation, {values}, {point} or {row}, into a rectangle of a canvas.
     paint(context, observation, box) {
       context.imageSmoothingEnabled = false;
       if (observation.values) {
         this.fill(observation.values);
         context.drawImage(this.buffer, box.x, box.y, box.width, box.height);
+      } else if (observation.point !== undefined) {
+        this.paintTile(context, this.model.gridSheets, this.model.grid.thumbnails, observation.point, box);
       } else if (this.model.sheets.length) {
-        const { width, height, columns, perSheet } = this.model.thumbnails;
-        const place = observation.row % perSheet;
-        const source = [(place % columns) * width, Math.floor(place / columns) * height, width, height];
-        const sheet = this.model.sheets[Math.floor(observation.row / perSheet)];
-        context.imageSmoothingEnabled = width > box.width;
-        context.drawImage(sheet, ...source, box.x, box.y, box.width, box.height);
+        this.paintTile(context, this.model.sheets, this.model.thumbnails, observation.row, box);
       }
+    }
+
+    paintTile(context, sheets, { width, height, columns, perSheet }, number, box) {
+      const place = number % perSheet;
+      const source = [(place % columns) * width, Math.floor(place / columns) * height, width, height];
+      context.imageSmoothingEnabled = width > box.width;
+      context.drawImage(sheets[Math.floor(number / perSheet)], ...source, box.x, box.y, box.width, box.height);
     }
 
     fill(values) {

@@ -1,20 +1,23 @@
 "use strict";
 
-// PNG of the pictures and the film strip, and Python code of the current point.
+// PNG of the pictures and the film strip, GIF of a traversal, and Python code of the current point.
 const UnweaveExport = (() => {
   const { make, style } = UnweaveDom;
   const GAP = 12;
   const LINE = 18;
+  const FRAMES = 20; // of a GIF in one direction; it runs back again
+  const DELAY = 6; // hundredths of a second per frame
 
   // Return one canvas with the pictures of the panel in a row, and the rows of the film strip below.
   function compose(app) {
     const figures = [...app.panel.figures.entries()].filter(([, entry]) => !entry.figure.hidden);
-    const { rows } = app.filmstrip;
+    const strips = app.strips.map((strip) => strip.rows);
+    const [rows] = strips;
     const pictures = figures.reduce((sum, [, entry]) => sum + entry.canvas.width + GAP, 0);
     const top = figures.length ? figures[0][1].canvas.height + LINE + GAP : 0;
     const film = rows.length ? rows[0].canvas : { width: 0, height: 0 };
     const canvas = make("canvas", {
-      width: GAP + Math.max(pictures, film.width + GAP),
+      width: GAP + Math.max(pictures, strips.length * (film.width + GAP)),
       height: GAP + top + rows.length * (film.height + LINE),
     });
     const context = canvas.getContext("2d");
@@ -28,21 +31,48 @@ const UnweaveExport = (() => {
       context.fillText(name, x, GAP + picture.height + 13);
       x += picture.width + GAP;
     }
-    rows.forEach((row, i) => {
-      const y = GAP + top + i * (film.height + LINE);
-      context.fillText(app.model.codeName(row.code), GAP, y + 12);
-      context.drawImage(row.canvas, GAP, y + LINE - 2);
-    });
+    strips.forEach((own, place) => own.forEach((row, i) => {
+      const [left, y] = [GAP + place * (film.width + GAP), GAP + top + i * (film.height + LINE)];
+      context.fillText(row.element.querySelector(".film-name").textContent, left, y + 12);
+      context.drawImage(row.canvas, left, y + LINE - 2);
+    }));
     return canvas;
   }
 
+  function download(blob, name) {
+    const link = make("a", { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
   function savePng(app) {
-    app.filmstrip.work(Infinity);
-    compose(app).toBlob((blob) => {
-      const link = make("a", { href: URL.createObjectURL(blob), download: "explore.png" });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    for (const strip of app.strips) strip.work(Infinity);
+    compose(app).toBlob((blob) => download(blob, "explore.png"));
+  }
+
+  // Return the frames of the traversal of a code from the current point, forth and back.
+  function traversalFrames(app, code) {
+    const { model, painter, panel } = app;
+    const size = panel.figures.has("edited") ? panel.figures.get("edited").canvas : painter.cell;
+    const canvas = make("canvas", { width: size.width, height: size.height });
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    const { width, height } = canvas;
+    const frames = UnweaveState.traversal(model.facts[code], FRAMES).map((value) => {
+      const z = Float32Array.from(app.z);
+      z[code] = value;
+      painter.paint(context, model.observe(z), { x: 0, y: 0, width, height });
+      return context.getImageData(0, 0, width, height);
     });
+    return [...frames, ...frames.slice(1, -1).reverse()];
+  }
+
+  function makeGif(app, code) {
+    return UnweaveGif.encode(traversalFrames(app, code), DELAY);
+  }
+
+  function saveGif(app) {
+    const { code } = app.state;
+    download(new Blob([makeGif(app, code)], { type: "image/gif" }), `code-${code + 1}.gif`);
   }
 
   function copyPython(app) {
@@ -62,5 +92,5 @@ const UnweaveExport = (() => {
     if (navigator.clipboard) navigator.clipboard.writeText(text).then(copied, () => {});
   }
 
-  return { compose, savePng, copyPython };
+  return { compose, savePng, makeGif, saveGif, copyPython };
 })();

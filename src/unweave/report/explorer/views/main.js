@@ -15,12 +15,14 @@ const UnweaveExplorer = (() => {
     ["x", "undo all edits"],
     ["c", "copy as Python"],
     ["p", "save as PNG"],
+    ["g", "save the traversal of the selected code as GIF"],
     ["?", "show these keys"],
   ];
 
   class Explorer {
-    constructor(model) {
+    constructor(model, otherModel) {
       this.model = model;
+      this.otherModel = otherModel;
       this.limits = { count: model.count, codes: model.width, factors: model.factors.length };
       this.state = UnweaveState.fromHash(location.hash, UnweaveState.initialState(model.order, model.factors.length), this.limits);
       this.highlighted = -1;
@@ -31,13 +33,23 @@ const UnweaveExplorer = (() => {
       const place = (name) => document.getElementById(name);
       this.sliders = new UnweaveSliders.Sliders(this, place("sliders"));
       this.panel = new UnweavePanel.Panel(this, place("panel"));
-      this.filmstrip = new UnweaveFilmstrip.Filmstrip(this, place("film"));
+      this.filmstrip = new UnweaveFilmstrip.Filmstrip(this, place("film"), this.lane());
+      this.comparison = otherModel ? new UnweaveCompare.Comparison(this, otherModel, otherModel.matches) : null;
+      this.strips = this.comparison ? [this.filmstrip, this.comparison.filmstrip] : [this.filmstrip];
       this.map = new UnweaveMap.ScatterMap(this, place("map"));
       this.matrix = new UnweaveMatrix.Matrix(this, place("matrix"));
       this.bindButtons();
       this.bindWindow();
-      this.filmstrip.restart(-1);
+      for (const strip of this.strips) strip.restart(-1);
       this.wake();
+    }
+
+    // What the film strip shows: all codes that are not dead, by importance.
+    lane() {
+      const { model, painter } = this;
+      const codes = model.order.filter((code) => !model.facts[code].is_dead);
+      const entries = codes.map((code) => ({ id: code, code }));
+      return { model, painter, z: () => this.z, entries, pick: ({ code }, value) => this.setCode(code, value) };
     }
 
     // Changes of the state ---------------------------------------------------------------------------------------
@@ -47,7 +59,8 @@ const UnweaveExplorer = (() => {
       const z = UnweaveState.editedCodes(this.state, (row) => this.model.codesOf(row));
       const isMoved = z.some((value, j) => value !== this.z[j]);
       this.z = z;
-      if (isMoved) this.filmstrip.restart(onlyCode);
+      if (this.comparison) this.comparison.follow();
+      if (isMoved) for (const strip of this.strips) strip.restart(onlyCode);
       this.isDirty = true;
       this.wake();
     }
@@ -102,7 +115,7 @@ const UnweaveExplorer = (() => {
     }
 
     randomRow() {
-      return Math.floor(Math.random() * this.model.count);
+      return Math.floor(Math.random() * this.model.startCount);
     }
 
     // Drawing ----------------------------------------------------------------------------------------------------
@@ -116,25 +129,32 @@ const UnweaveExplorer = (() => {
       const deadline = performance.now() + SLICE;
       if (this.isDirty) this.drawState();
       else if (this.isLit) this.drawLights();
-      else this.filmstrip.work(deadline);
+      else this.drawStrips(deadline);
       this.isDirty = false;
       this.isLit = false;
-      if (this.filmstrip.queue.length) this.wake();
-      document.body.dataset.ready = this.filmstrip.queue.length ? "drawing" : "done";
+      const isDrawing = this.strips.some((strip) => strip.queue.length);
+      if (isDrawing) this.wake();
+      document.body.dataset.ready = isDrawing ? "drawing" : "done";
+    }
+
+    drawStrips(deadline) {
+      const strip = this.strips.find(({ queue }) => queue.length);
+      if (strip) strip.work(deadline);
     }
 
     drawState() {
       this.panel.update(this.model.observe(this.z));
       this.drawLights();
-      this.filmstrip.markValues();
+      for (const strip of this.strips) strip.markValues();
       document.getElementById("swap-tools").hidden = this.state.second < 0;
+      if (window.parent !== window) return; // a frame of a report has no address of its own
       const hash = UnweaveState.toHash(this.state);
       if (hash !== location.hash) history.replaceState(null, "", hash);
     }
 
     drawLights() {
       this.sliders.update();
-      this.filmstrip.update();
+      for (const strip of this.strips) strip.update();
       this.matrix.update();
       this.map.update();
     }
@@ -158,6 +178,7 @@ const UnweaveExplorer = (() => {
         "swap-none": () => this.swapAll(false),
         python: () => UnweaveExport.copyPython(this),
         png: () => UnweaveExport.savePng(this),
+        gif: () => UnweaveExport.saveGif(this),
         keys: () => this.showKeys(),
       };
       for (const [name, action] of Object.entries(actions)) document.getElementById(`do-${name}`).addEventListener("click", action);
@@ -190,6 +211,7 @@ const UnweaveExplorer = (() => {
         x: () => this.change({ edits: {}, swapped: [] }),
         c: () => UnweaveExport.copyPython(this),
         p: () => UnweaveExport.savePng(this),
+        g: () => UnweaveExport.saveGif(this),
         "?": () => this.showKeys(),
       };
       if (!isSlider) Object.assign(actions, { ArrowLeft: () => this.nudge(-1), ArrowRight: () => this.nudge(1) });
@@ -222,9 +244,11 @@ const UnweaveExplorer = (() => {
   }
 
   async function start() {
-    const model = new UnweaveModel.Model(JSON.parse(document.getElementById("data").textContent));
-    await model.load(UnweaveDecoder, UnweaveDom.makeImage);
-    return new Explorer(model);
+    const { other, ...payload } = JSON.parse(document.getElementById("data").textContent);
+    const model = new UnweaveModel.Model(payload);
+    const otherModel = other ? new UnweaveModel.Model({ ...payload, ...other }) : null;
+    for (const each of [model, otherModel]) if (each) await each.load(UnweaveDecoder, UnweaveDom.makeImage);
+    return new Explorer(model, otherModel);
   }
 
   return { Explorer, start };

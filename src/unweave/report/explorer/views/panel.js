@@ -24,9 +24,14 @@ const UnweavePanel = (() => {
     }
 
     parts() {
-      if (!this.app.model.hasDecoder) return [["original", "original"], ["edited", "nearest (observed)"], ["second", "second"]];
-      const names = ["original", "reconstruction", "edited", "difference", "second"];
-      return names.map((name) => [name, name === "difference" ? "edited \u2212 reconstruction" : name]);
+      const { model, otherModel } = this.app;
+      const edited = { decoder: "edited", grid: "edited (nearest decoded)", observed: "nearest (observed)" };
+      const parts = [["original", "original"]];
+      if (model.source !== "observed") parts.push(["reconstruction", "reconstruction"]);
+      parts.push(["edited", otherModel ? `${edited[model.source]}, ${model.name}` : edited[model.source]]);
+      if (otherModel) parts.push(["other", `${edited[otherModel.source]}, ${otherModel.name}`]);
+      if (model.hasDecoder) parts.push(["difference", "edited \u2212 reconstruction"]);
+      return [...parts, ["second", "second"]];
     }
 
     makeFigure(key, text) {
@@ -52,28 +57,40 @@ const UnweavePanel = (() => {
       const { model, painter, state } = app;
       const original = model.observed(state.start);
       if (this.startShown !== state.start) {
-        this.reconstruction = model.hasDecoder ? model.observe(model.codesOf(state.start)).values : null;
+        this.reconstruction = model.source === "observed" ? null : model.observe(model.codesOf(state.start));
         this.startShown = state.start;
       }
       if (model.kind === "table") {
-        this.updateBars(original.values || this.reconstruction, edited.values);
+        const other = app.comparison ? app.otherModel.observe(app.comparison.z).values : null;
+        this.updateBars(original.values || (this.reconstruction && this.reconstruction.values), edited.values, other);
       } else {
         this.paint("original", (context, box) => painter.paint(context, original, box));
         this.paint("edited", (context, box) => painter.paint(context, edited, box));
         if (this.reconstruction) {
-          this.paint("reconstruction", (context, box) => painter.paint(context, { values: this.reconstruction }, box));
-          this.paint("difference", (context, box) => painter.paintDifference(context, this.reconstruction, edited.values, box));
+          this.paint("reconstruction", (context, box) => painter.paint(context, this.reconstruction, box));
         }
+        if (model.hasDecoder) {
+          const { values } = this.reconstruction;
+          this.paint("difference", (context, box) => painter.paintDifference(context, values, edited.values, box));
+        }
+        this.paintOther();
         this.figures.get("second").figure.hidden = state.second < 0;
         if (state.second >= 0) this.paint("second", (context, box) => painter.paint(context, model.observed(state.second), box));
       }
       this.about.textContent = this.describe(edited);
     }
 
+    paintOther() {
+      const { comparison, otherModel } = this.app;
+      if (!comparison) return;
+      const observation = otherModel.observe(comparison.z);
+      this.paint("other", (context, box) => comparison.painter.paint(context, observation, box));
+    }
+
     describe(edited) {
       const { model, state } = this.app;
       const parts = [`Start: ${this.describeRow(state.start)}.`];
-      if (!model.hasDecoder) parts.push(`Nearest observation: ${this.describeRow(edited.row)}.`);
+      if (model.source === "observed") parts.push(`Nearest observation: ${this.describeRow(edited.row)}.`);
       if (state.second >= 0) parts.push(`Second: ${this.describeRow(state.second)}.`);
       return parts.join(" ");
     }
@@ -90,29 +107,35 @@ const UnweavePanel = (() => {
       const rows = model.columns.slice(0, MAX_BARS).map((name) => {
         const bar = make("span", { className: "bar" });
         const mark = make("span", { className: "mark" });
+        const second = make("span", { className: "mark other", hidden: "" });
         const value = make("span", { className: "value" });
         const label = make("span", { className: "column", text: name, title: name });
-        return { bar, mark, value, element: make("div", { className: "bar-row" }, label, make("span", { className: "bar-track" }, bar, mark), value) };
+        const track = make("span", { className: "bar-track" }, bar, mark, second);
+        return { bar, mark, second, value, element: make("div", { className: "bar-row" }, label, track, value) };
       });
-      const text = model.hasDecoder ? "Bar: edited. Line: original." : "Bar: nearest row (observed). Line: original.";
+      const bars = { decoder: "Bar: edited.", grid: "Bar: edited (nearest decoded).", observed: "Bar: nearest row (observed)." };
+      const other = this.app.otherModel ? ` Orange line: edited, ${this.app.otherModel.name}.` : "";
+      const text = `${bars[model.source]} Line: original.${other}`;
       const more = model.columns.length > MAX_BARS ? ` The first ${MAX_BARS} of ${model.columns.length} columns.` : "";
       const note = make("p", { className: "soft", text: `${text} In standard deviations from the mean of the column.${more}` });
       return { rows, element: make("div", { className: "bars" }, ...rows.map((row) => row.element), note) };
     }
 
-    updateBars(original, edited) {
+    updateBars(original, edited, other) {
       const { model } = this.app;
       const place = (value, i) => {
         const deviations = (value - model.means[i]) / model.deviations[i];
         return 50 + (50 * Math.min(Math.max(deviations, -MAX_DEVIATIONS), MAX_DEVIATIONS)) / MAX_DEVIATIONS;
       };
-      this.bars.rows.forEach(({ bar, mark, value }, i) => {
+      this.bars.rows.forEach(({ bar, mark, second, value }, i) => {
         const end = edited ? place(edited[i], i) : 50;
         bar.style.left = `${Math.min(end, 50)}%`;
         bar.style.width = `${Math.abs(end - 50)}%`;
         bar.classList.toggle("negative", end < 50);
         mark.hidden = !original;
         if (original) mark.style.left = `${place(original[i], i)}%`;
+        second.hidden = !other;
+        if (other) second.style.left = `${place(other[i], i)}%`;
         value.textContent = edited ? UnweaveState.readable(edited[i]) : "";
       });
     }

@@ -61,6 +61,25 @@ const UnweaveState = (() => {
     return z;
   }
 
+  // Return codes of a second model that move with those of the first: counterparts of edited codes by as many
+  // deviations, counterparts of swapped codes to the value of the second observation. Models have codesOf(row) and
+  // statistics [{deviation}]; matches are [{code, sign}] for every code of the first model.
+  function matchedCodes(state, model, other, matches) {
+    const z = Float32Array.from(other.codesOf(state.start));
+    const start = model.codesOf(state.start);
+    for (const i of state.second >= 0 ? state.swapped : []) {
+      const { code } = matches[i];
+      if (code >= 0) z[code] = other.codesOf(state.second)[code];
+    }
+    for (const i of Object.keys(state.edits)) {
+      const { code, sign } = matches[i];
+      if (code < 0) continue;
+      const steps = (state.edits[i] - start[i]) / model.statistics[i].deviation;
+      z[code] = other.codesOf(state.start)[code] + sign * steps * other.statistics[code].deviation;
+    }
+    return z;
+  }
+
   // Return Python code that computes the edited observation.
   function toPython(z, settings) {
     const values = Array.from(z, shortNumber);
@@ -103,7 +122,7 @@ const UnweaveState = (() => {
     return String(Number(value.toPrecision(3))).replace("-", "\u2212");
   }
 
-  return { initialState, toHash, fromHash, editedCodes, toPython, traversal, emptyRegions, readable };
+  return { initialState, toHash, fromHash, editedCodes, matchedCodes, toPython, traversal, emptyRegions, readable };
 })();
 
 if (typeof module !== "undefined") module.exports = UnweaveState;
