@@ -13,6 +13,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--remote-debugging-port=0")
 
@@ -28,14 +30,13 @@ class Browser:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
             tab = next(entry for entry in json.load(answer) if entry["type"] == "page")
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.buffer, self.number, self.url = b"", 0, page.as_uri()
+        self.buffer, self.number, self.url = b"", 0, ""
         self.events: list[dict[str, Any]] = []
         self._open(tab["webSocketDebuggerUrl"].partition(f":{port}")[2], port)
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=1400, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=self.url)
-        self.wait_for("document.body && document.body.dataset.ready === 'done'")
+        self.open(page)
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +45,13 @@ class Browser:
         self.socket.close()
         self.process.terminate()
         self.process.wait()
+
+    def open(self, page: Path) -> None:
+        """Open another page and wait until it is drawn; events of the page before are forgotten."""
+        self.events.clear()
+        self.url = page.as_uri()
+        self.call("Page.navigate", url=self.url)
+        self.wait_for("document.body && document.body.dataset.ready === 'done'")
 
     def _open(self, path: str, port: int) -> None:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -74,7 +82,8 @@ class Browser:
         self.number += 1
         text = json.dumps({"id": self.number, "method": method, "params": params}).encode()
         mask = os.urandom(4)
-        size = bytes([128 | len(text)]) if len(text) < 126 else struct.pack(">BH", 254, len(text))
+        short, long = struct.pack(">BH", 254, len(text) % 2**16), struct.pack(">BQ", 255, len(text))
+        size = bytes([128 | len(text)]) if len(text) < 126 else short if len(text) < 2**16 else long
         self.socket.sendall(b"\x81" + size + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(text)))
         while True:
             message = self._receive()
@@ -117,6 +126,20 @@ class Browser:
         """Press and release a key that writes a letter."""
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def pixels(self, selector: str, height: int, width: int) -> np.ndarray:
+        """Return the colors of a picture that the page shows enlarged by a whole factor, (height, width, 3)."""
+        code = f"""(() => {{
+          const canvas = document.querySelector({json.dumps(selector)}), factor = canvas.width / {width};
+          const copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const context = copy.getContext("2d", {{ willReadFrequently: true }});
+          context.drawImage(canvas, 0, 0);
+          const {{ data }} = context.getImageData(0, 0, canvas.width, canvas.height);
+          const color = (row, column) => [0, 1, 2].map((c) => data[4 * factor * (row * canvas.width + column) + c]);
+          return Array.from({{length: {height * width}}}, (_, i) => color(Math.floor(i / {width}), i % {width}));
+        }})()"""
+        return np.array(self.evaluate(code)).reshape(height, width, 3)
 
     def problems(self) -> list[str]:
         """Return console messages, errors, and requests for anything but the page itself."""

@@ -177,7 +177,7 @@ def test_two_methods_move_together(squares, tmp_path):
         z = np.array([browser.evaluate("[...unweaveExplorer.z]")], np.float32)
         other = np.array([browser.evaluate("[...unweaveExplorer.comparison.z]")], np.float32)
         np.testing.assert_allclose(other[:, :2], -z, atol=1e-3)
-        pixels = canvas_pixels(browser, "[data-part=other] canvas")
+        pixels = browser.pixels("[data-part=other] canvas", 16, 16)[..., 0]
         decoded = second.inverse_transform(other)[0].reshape(16, 16)
         np.testing.assert_allclose(pixels, np.clip(np.round(255 * decoded), 0, 255), atol=1)
         x, y, width, _ = browser.center("#film-other .film-row canvas")
@@ -189,17 +189,6 @@ def test_two_methods_move_together(squares, tmp_path):
         assert not browser.problems()
 
 
-def canvas_pixels(browser: Browser, selector: str) -> np.ndarray:
-    """Return the red channel of a picture of 16 x 16 pixels, which the page shows enlarged."""
-    code = f"""(() => {{
-      const canvas = document.querySelector({json.dumps(selector)}), factor = canvas.width / 16;
-      const {{ data }} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      const at = (row, column) => data[4 * factor * (row * canvas.width + column)];
-      return Array.from({{length: 256}}, (_, i) => at(Math.floor(i / 16), i % 16));
-    }})()"""
-    return np.array(browser.evaluate(code)).reshape(16, 16)
-
-
 @needs_chromium
 def test_decoded_points_are_shown_where_the_page_cannot_decode(squares, unknown_layers, tmp_path):
     path = explore(unknown_layers, squares, tmp_path / "page.html")
@@ -209,7 +198,8 @@ def test_decoded_points_are_shown_where_the_page_cannot_decode(squares, unknown_
         browser.wait_for("location.hash.startsWith('#i=5&')")
         z = np.array([browser.evaluate("[...unweaveExplorer.z]")], np.float32)
         decoded = np.round(255 * unknown_layers.inverse_transform(z)[0].reshape(16, 16))
-        np.testing.assert_allclose(canvas_pixels(browser, "[data-part=edited] canvas"), decoded, atol=1)
+        pixels = browser.pixels("[data-part=edited] canvas", 16, 16)[..., 0]
+        np.testing.assert_allclose(pixels, decoded, atol=1)
         before = browser.evaluate("unweaveExplorer.model.observe(unweaveExplorer.z).point")
         x, y, width, _ = browser.center(".code input[type=range]")
         browser.click(x + width / 4, y)

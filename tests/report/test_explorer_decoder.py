@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers import METHODS, NETWORKS, small_method
+from tests.report.browser import CHROMIUM, Browser
+from unweave import explore
 from unweave.methods import GIN, PCA, Autoencoder, BetaVAE
 from unweave.methods.neural import Neural
 from unweave.report.explorer import decoder_export
@@ -80,14 +83,43 @@ def small_settings(name: str) -> dict[str, Any]:
     return settings | ({"latent_dim": 3, "batch_size": 30, "blocks": 1, "width": 8} if name in FLOWS else {})
 
 
-@needs_node
-@pytest.mark.parametrize("name", DECODERS)
-def test_images_are_those_of_inverse_transform(name, tmp_path):
+@cache
+def fit_images(name: str) -> tuple[Any, np.ndarray]:
+    """Return a method after a few steps of training, and the images, (120, 3, 12, 12)."""
     x, y = small_images((3, 12, 12))
     method = small_method(name, **small_settings(name)).fit(x, y)
     if name in NETWORKS:
         strengthen(method, 0.05 if name in FLOWS else 0.2)
+    return method, x
+
+
+@needs_node
+@pytest.mark.parametrize("name", DECODERS)
+def test_images_are_those_of_inverse_transform(name, tmp_path):
+    method, x = fit_images(name)
     assert_node_agrees(method, random_codes(method, x), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    method, x = fit_images("pca")
+    with Browser(explore(method, x, folder / "page.html"), folder / "profile") as browser:
+        yield browser
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_page_shows_the_pixels_of_inverse_transform(name, browser, tmp_path):
+    method, x = fit_images(name)
+    browser.open(explore(method, x, tmp_path / "page.html"))
+    for codes in random_codes(method, x):
+        browser.evaluate(f"unweaveExplorer.change({{edits: {json.dumps(dict(enumerate(codes.tolist())))}}})")
+        browser.wait_for("document.body.dataset.ready === 'done' && !unweaveExplorer.isDirty")
+        z = np.array([browser.evaluate("[...unweaveExplorer.z]")], np.float32)
+        expected = np.clip(255 * method.inverse_transform(z)[0], 0, 255).transpose(1, 2, 0)
+        assert np.abs(browser.pixels("[data-part=edited] canvas", 12, 12) - expected).max() <= 1.0
+    assert not browser.problems()
 
 
 @needs_node
