@@ -1,7 +1,8 @@
-"""Decoded frames per second of the explorer in node: python -m benchmarks.explorer
+"""Decoded frames per second of the explorer in node and Chromium: python -m benchmarks.explorer
 
-Two networks of default size, after two steps of training: a VAE of 64 x 64 images and GIN of 28 x 28 images. Each is
-exported and decoded again and again by decoder.js. Writes results/explorer.json.
+Two networks of default size, after two steps of training: a VAE of 64 x 64 images and GIN of 28 x 28 images. In node
+each is exported and decoded again and again by decoder.js. In Chromium its page is opened from disk; a frame is one
+move of a slider: the codes are decoded and the edited image is drawn. Writes results/explorer.json.
 """
 
 import base64
@@ -18,9 +19,11 @@ import numpy as np
 import torch
 
 import unweave
+from tests.report.browser import CHROMIUM, Browser
 from unweave.methods import GIN, BetaVAE
 from unweave.report.explorer import decoder_export
 from unweave.report.explorer.decoder_export import export_decoder
+from unweave.report.explorer.page import explore
 
 ROOT = Path(__file__).parent.parent
 LIBRARY = Path(decoder_export.__file__).with_name("decoder.js")
@@ -28,17 +31,29 @@ RESULTS = Path(__file__).parent / "results" / "explorer.json"
 REPEATS, N_CODES, WEIGHT_NOISE = 100, 5, 0.02
 
 
-def methods() -> dict[str, Any]:
-    """Return the methods to measure, with weights that are no longer those at the start."""
+FRAME_LOOP = """(async () => {
+  const { model, painter, panel } = unweaveExplorer, { canvas } = panel.figures.get("edited");
+  const context = canvas.getContext("2d"), box = { x: 0, y: 0, width: canvas.width, height: canvas.height };
+  const draw = (i) => painter.paint(context, model.observe(model.codesOf(i % model.count)), box);
+  for (let i = 0; i < 10; i += 1) draw(i);
+  const start = performance.now();
+  for (let i = 0; i < REPEATS; i += 1) draw(i);
+  context.getImageData(0, 0, 1, 1); // waits for the drawing
+  return (performance.now() - start) / REPEATS;
+})()"""
+
+
+def methods() -> dict[str, tuple[Any, np.ndarray]]:
+    """Return the methods to measure with their images; weights are no longer those at the start."""
     rng, torch_rng = np.random.default_rng(0), torch.Generator().manual_seed(0)
-    vae = BetaVAE(steps=2, device="cpu").fit(rng.random((64, 1, 64, 64), dtype=np.float32))
-    labels = np.arange(64) % 2
-    gin = GIN(steps=2, batch_size=32, device="cpu").fit(rng.random((64, 28, 28), dtype=np.float32), labels)
+    large, small = rng.random((64, 1, 64, 64), dtype=np.float32), rng.random((64, 28, 28), dtype=np.float32)
+    vae = BetaVAE(steps=2, device="cpu").fit(large)
+    gin = GIN(steps=2, batch_size=32, device="cpu").fit(small, np.arange(64) % 2)
     for method in (vae, gin):
         with torch.no_grad():
             for p in method.net_.parameters():
                 p.add_(WEIGHT_NOISE * torch.randn(p.shape, generator=torch_rng))
-    return {"beta-vae 64 x 64": vae, "gin 28 x 28": gin}
+    return {"beta-vae 64 x 64": (vae, large), "gin 28 x 28": (gin, small)}
 
 
 def run_node(text: str, folder: Path) -> dict[str, Any]:
@@ -48,7 +63,19 @@ def run_node(text: str, folder: Path) -> dict[str, Any]:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def measure(name: str, method: Any, engine: str, folder: Path) -> dict[str, Any]:
+def measure_page(name: str, method: Any, x: np.ndarray, folder: Path) -> dict[str, Any]:
+    """Return frames per second of the page in Chromium, and its size."""
+    page = explore(method, x, folder / "page.html")
+    with Browser(page, folder / "profile") as browser:
+        milliseconds = browser.evaluate(FRAME_LOOP.replace("REPEATS", str(REPEATS)))
+        assert not browser.problems()
+    return {
+        "decoder": name, "engine": "chromium", "frames_per_second": round(1000 / milliseconds, 1),
+        "milliseconds": round(milliseconds, 2), "page_bytes": page.stat().st_size,
+    }  # fmt: skip
+
+
+def measure_node(name: str, method: Any, folder: Path) -> dict[str, Any]:
     """Return frames per second, the largest error and the size of the weights."""
     exported = export_decoder(method)
     assert exported is not None
@@ -58,7 +85,7 @@ def measure(name: str, method: Any, engine: str, folder: Path) -> dict[str, Any]
     result = run_node(text, folder)
     error = np.abs(np.reshape(result["decoded"], (N_CODES, *exported.shape)) - method.inverse_transform(z)).max()
     return {
-        "decoder": name, "engine": engine, "frames_per_second": round(1000 / result["milliseconds"], 1),
+        "decoder": name, "engine": "node", "frames_per_second": round(1000 / result["milliseconds"], 1),
         "milliseconds": round(result["milliseconds"], 2), "error_in_gray_levels": float(f"{255 * error:.2g}"),
         "compressed_bytes": len(exported.weights),
     }  # fmt: skip
@@ -71,19 +98,22 @@ def version(program: str) -> str:
 
 def main() -> None:
     """Measure, print and write all rows."""
-    engines = [engine for engine in ("node",) if shutil.which(engine)]
+    programs = {"node": shutil.which("node"), "chromium": CHROMIUM}
+    engines = {name: program for name, program in programs.items() if program}
     rows = []
-    for name, method in methods().items():
+    for name, (method, x) in methods().items():
         for engine in engines:
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                rows.append(measure(name, method, engine, Path(folder)))
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as text:
+                folder = Path(text)
+                is_page = engine == "chromium"
+                rows.append(measure_page(name, method, x, folder) if is_page else measure_node(name, method, folder))
             print(json.dumps(rows[-1]), flush=True)
     facts: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "unweave": unweave.__version__,
         "torch": torch.__version__,
     }
-    facts |= {engine: version(engine) for engine in engines} | {"processors": os.cpu_count()}
+    facts |= {name: version(program) for name, program in engines.items()} | {"processors": os.cpu_count()}
     print(json.dumps(facts))
     RESULTS.write_text(json.dumps(facts | {"rows": rows}, indent=2) + "\n")
 
