@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.report.browser import CHROMIUM, Browser
 
 import unweave
-from tests.report.browser import CHROMIUM, Browser
 from unweave.methods import GIN, BetaVAE
 from unweave.report.explorer import decoder_export
 from unweave.report.explorer.decoder_export import export_decoder
