@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
-from unweave.report.explorer.data import MAX_OBSERVATIONS, describe_method, describe_sample, sample_data
+from unweave.report.explorer.data import MAX_OBSERVATIONS, CodeFacts, describe_method, describe_sample, sample_data
 from unweave.report.explorer.decoder_export import export_decoder
 from unweave.report.explorer.grid import describe_grid
 from unweave.report.explorer.matching import match_codes
@@ -87,18 +87,23 @@ def describe_explorer(
     *,
     compare: Method | None = None,
     limit: int = MAX_OBSERVATIONS,
+    max_decoder_bytes: int | None = None,
     seed: int = 0,
     model_path: str | Path = "model",
     notify: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Return everything that a page about a method holds, as JSON values; for the arguments see `explore`."""
+    """Return everything that a page about a method holds, as JSON values.
+
+    Arguments are those of `explore`, and `limit`, the largest number of observations. A decoder whose weights take
+    more than `max_decoder_bytes` is evaluated beforehand instead.
+    """
     check_is_fitted(method)
     notify("encoding a sample")
     sample = sample_data(method, data, seed, limit)
     payload = describe_sample(sample) | {"path": str(model_path), "name": method.name}
     values, codes, facts = describe_method(method, sample)
     notify("packing the decoder")
-    payload |= values | describe_decoder(method, codes, values, facts)
+    payload |= values | describe_decoder(method, codes, values, facts, max_decoder_bytes)
     about = f"{plural(len(sample.x), 'observation')}, {plural(method.latent_dim_, 'code')}"
     payload["about"] = f"{about}, {describe_source(method, payload)}."
     if compare is not None:
@@ -137,12 +142,14 @@ def _column_names(method: Method) -> list[str]:
     return [str(name) for name in getattr(method, "feature_names_in_", ())]
 
 
-def describe_decoder(method: Method, codes: np.ndarray, values: dict[str, Any], facts: list[Any]) -> dict[str, Any]:
+def describe_decoder(
+    method: Method, codes: np.ndarray, values: dict[str, Any], facts: list[CodeFacts], max_bytes: int | None = None
+) -> dict[str, Any]:
     """Return the decoder as the page runs it; one that it cannot run is replaced by observations decoded beforehand."""
     if not method.has_decoder():
         return {"decoderData": None, "grid": None}
     exported = export_decoder(method, codes[:CHECKED_OBSERVATIONS])
-    if exported is None:
+    if exported is None or (max_bytes is not None and 4 * len(exported.weights) / 3 > max_bytes):  # in base64
         return {"decoderData": None, "grid": describe_grid(method, codes, facts, values["order"])}
     fields = {"operations": exported.operations, "shape": list(exported.shape), "latent_dim": exported.latent_dim}
     return {"decoderData": fields | {"weights": base64.b64encode(exported.weights).decode()}, "grid": None}
@@ -154,7 +161,7 @@ def describe_source(method: Method, payload: dict[str, Any]) -> str:
         return "decoded in this page"
     if payload["grid"]:
         count = plural(payload["grid"]["count"], "point")
-        return f"decoded beforehand at {count}, of which the nearest is shown (the page cannot run this decoder)"
+        return f"decoded beforehand at {count}, of which the nearest is shown (not by this page)"
     return "shown by the nearest observations (the method has no decoder)"
 
 

@@ -1,0 +1,32 @@
+"""The dataset that a run was trained on, made again from the recipe that the run recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+from unweave import catalog
+from unweave.data.dataset import Dataset
+from unweave.utils.errors import InputError
+from unweave.utils.storage import read_json, to_jsonable
+
+
+def dataset_of_run(folder: Path) -> Dataset:
+    """Return the catalog dataset that a run was trained on, with all its settings."""
+    missing = InputError(f"{folder} does not say where its data are: unweave explore {folder} DATA")
+    if not (folder / "run.json").is_file():
+        raise missing
+    recipe = read_json(folder / "run.json")["data"]
+    cls = catalog.datasets().get(str(recipe["name"]).partition(" ")[0])
+    if cls is None:
+        raise missing
+    names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in recipe.items() if name in names - {"name"}}
+    try:
+        dataset = cls(**values)
+    except (TypeError, ValueError):
+        raise missing from None
+    if json.loads(json.dumps(dataset.recipe(), default=to_jsonable)) != recipe:  # of another version, or a substitute
+        raise missing
+    return dataset

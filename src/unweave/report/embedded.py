@@ -1,0 +1,33 @@
+"""Explorers inside of a report: one for the best run of a method, within a budget of bytes."""
+
+from __future__ import annotations
+
+from unweave import catalog
+from unweave.experiments.recorded_data import dataset_of_run
+from unweave.experiments.run import FinishedRun
+from unweave.report.explorer.page import describe_explorer, render_page
+from unweave.utils.errors import InputError
+
+MAX_EXPLORERS = 3
+MAX_BYTES = 2_000_000  # of one explorer
+MAX_DECODER_BYTES = 1_200_000  # of its weights; larger decoders are evaluated beforehand
+OBSERVATIONS = (1_000, 400)  # of the sample; the smaller number where the page would be too large
+
+
+def explorer_of_run(run: FinishedRun, title: str) -> str | None:
+    """Return the page of the explorer of a run; None if its data or its method cannot be loaded, or if it is too large.
+
+    Runs on your own data do not record where the data are, and classes of your own are not loaded from a report.
+    """
+    try:
+        data, method = dataset_of_run(run.folder).load(), catalog.load(run.folder)
+        for limit in OBSERVATIONS:
+            payload = describe_explorer(
+                method, data, limit=limit, max_decoder_bytes=MAX_DECODER_BYTES, model_path=run.folder
+            )
+            page = render_page(payload, title)
+            if len(page) <= MAX_BYTES:
+                return page
+    except InputError:  # of data that are not installed, or of another version
+        return None
+    return None
