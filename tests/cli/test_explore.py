@@ -17,6 +17,16 @@ def test_a_run_is_explored_with_the_data_that_it_knows(run):
     assert '"path":"run"' in text
 
 
+def test_two_runs_are_compared(run):
+    for seed in ("1", "2"):
+        command = ("fit", "pca", "squares-xy", *SMALL, "--latent-dim", "2", "--seed", seed, "--out", f"run-{seed}")
+        assert run(*command)[0] == 0
+    code, _, err = run("explore", "run-1", "--compare", "run-2")
+    assert code == 0, err
+    text = Path("explore.html").read_text()
+    assert '"name":"pca, seed 2"' in text and '"matches":[{"code":0,"correlation":1.0,"sign":1}' in text
+
+
 def test_data_of_files_are_named(run):
     np.save("x.npy", np.random.default_rng(0).uniform(size=(50, 3)))
     assert run("fit", "hessian-ica", "x.npy", "--latent-dim", "2", "--out", "run")[0] == 0

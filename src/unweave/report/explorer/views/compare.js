@@ -12,7 +12,8 @@ const UnweaveCompare = (() => {
       this.painter = new UnweaveDrawing.Painter(model);
       this.follow();
       const container = document.getElementById("film-other");
-      container.append(make("h3", { text: model.name }), make("p", { className: "soft", text: this.describe() }));
+      container.append(make("h3", { text: model.name }));
+      document.getElementById("film-note").textContent = this.describe();
       this.filmstrip = new UnweaveFilmstrip.Filmstrip(app, container, {
         model,
         painter: this.painter,
@@ -27,9 +28,9 @@ const UnweaveCompare = (() => {
     describe() {
       const strengths = this.matches.filter((match) => match.code >= 0).map((match) => Math.abs(match.correlation));
       const count = `${strengths.length} of ${this.app.filmstrip.lane.entries.length} codes have a counterpart`;
-      if (!strengths.length) return `${count}.`;
+      if (!strengths.length) return `${count} on the right.`;
       const mean = strengths.reduce((sum, value) => sum + value, 0) / strengths.length;
-      return `${count}; the mean of |r| is ${mean.toFixed(2)}.`;
+      return `${count} on the right (mean |r| ${mean.toFixed(2)}), which moves along.`;
     }
 
     entry(id) {

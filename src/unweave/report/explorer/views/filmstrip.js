@@ -58,7 +58,7 @@ const UnweaveFilmstrip = (() => {
 
     makeName(entry) {
       const { model } = this.lane;
-      if (entry.code < 0) return make("span", { className: "film-name soft", text: "no counterpart" });
+      if (entry.code < 0) return make("span", { className: "film-name none soft", text: "no counterpart" });
       const name = make("span", { className: "film-name" }, make("strong", { text: model.codeName(entry.code) }));
       const { factor } = model.facts[entry.code];
       const text = entry.note || (factor >= 0 ? model.factors[factor].name : "");

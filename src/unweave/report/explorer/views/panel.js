@@ -30,7 +30,7 @@ const UnweavePanel = (() => {
       if (model.source !== "observed") parts.push(["reconstruction", "reconstruction"]);
       parts.push(["edited", otherModel ? `${edited[model.source]}, ${model.name}` : edited[model.source]]);
       if (otherModel) parts.push(["other", `${edited[otherModel.source]}, ${otherModel.name}`]);
-      if (model.hasDecoder) parts.push(["difference", "edited \u2212 reconstruction"]);
+      if (model.hasDecoder) parts.push(["difference", "difference"]);
       return [...parts, ["second", "second"]];
     }
 
