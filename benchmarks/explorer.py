@@ -2,7 +2,8 @@
 
 Two networks of default size, after two steps of training: a VAE of 64 x 64 images and GIN of 28 x 28 images. In node
 each is exported and decoded again and again by decoder.js. In Chromium its page is opened from disk; a frame is one
-move of a slider: the codes are decoded and the edited image is drawn. Writes results/explorer.json.
+move of a slider: the codes are decoded and the edited image is drawn. The map is measured with 5,000 points: drawing
+all of them, and finding and showing the one below the pointer. Writes results/explorer.json.
 """
 
 import base64
@@ -20,7 +21,7 @@ import torch
 from tests.report.browser import CHROMIUM, Browser
 
 import unweave
-from unweave.methods import GIN, BetaVAE
+from unweave.methods import GIN, PCA, BetaVAE
 from unweave.report.explorer import decoder_export
 from unweave.report.explorer.decoder_export import export_decoder
 from unweave.report.explorer.page import explore
@@ -40,6 +41,20 @@ FRAME_LOOP = """(async () => {
   for (let i = 0; i < REPEATS; i += 1) draw(i);
   context.getImageData(0, 0, 1, 1); // waits for the drawing
   return (performance.now() - start) / REPEATS;
+})()"""
+
+
+MAP_LOOP = """(() => {
+  const { map } = unweaveExplorer, time = (repeats, action) => {
+    const start = performance.now();
+    for (let i = 0; i < repeats; i += 1) action(i);
+    return (performance.now() - start) / repeats;
+  };
+  const hover = (i) => {
+    map.hovered = -1;
+    map.hover({ offsetX: map.width * ((i * 0.37) % 1), offsetY: map.height * ((i * 0.61) % 1) });
+  };
+  return [time(10, () => map.draw()), time(100, hover)];
 })()"""
 
 
@@ -75,6 +90,14 @@ def measure_page(name: str, method: Any, x: np.ndarray, folder: Path) -> dict[st
     }  # fmt: skip
 
 
+def measure_map(folder: Path) -> dict[str, Any]:
+    """Return the milliseconds for drawing the map of 5,000 images and for one move of the pointer on it."""
+    x = np.random.default_rng(0).random((5_000, 16, 16), dtype=np.float32)
+    with Browser(explore(PCA(latent_dim=10).fit(x), x, folder / "page.html"), folder / "profile") as browser:
+        draw, hover = browser.evaluate(MAP_LOOP)
+    return {"map": "5,000 points", "engine": "chromium", "draw_ms": round(draw, 2), "hover_ms": round(hover, 2)}
+
+
 def measure_node(name: str, method: Any, folder: Path) -> dict[str, Any]:
     """Return frames per second, the largest error and the size of the weights."""
     exported = export_decoder(method)
@@ -108,6 +131,10 @@ def main() -> None:
                 is_page = engine == "chromium"
                 rows.append(measure_page(name, method, x, folder) if is_page else measure_node(name, method, folder))
             print(json.dumps(rows[-1]), flush=True)
+    if "chromium" in engines:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as text:
+            rows.append(measure_map(Path(text)))
+        print(json.dumps(rows[-1]), flush=True)
     facts: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "unweave": unweave.__version__,
