@@ -11,7 +11,7 @@ from unweave.datasets import SquaresXY
 from unweave.experiments.run import read_run
 from unweave.methods import PCA, BetaVAE
 from unweave.report import embedded
-from unweave.report.embedded import explorer_of_run
+from unweave.report.embedded import embed_explorers, explorer_of_run
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,8 @@ def test_large_decoders_are_evaluated_beforehand(runs, monkeypatch):
 def test_an_explorer_shows_fewer_observations_before_it_is_too_large(runs, monkeypatch):
     whole = explorer_of_run(runs["pca"], "PCA")
     monkeypatch.setattr(embedded, "OBSERVATIONS", (300, 50))
-    monkeypatch.setattr(embedded, "MAX_BYTES", len(whole) - 1)
-    assert payload_of(explorer_of_run(runs["pca"], "PCA"))["count"] == 50
-    monkeypatch.setattr(embedded, "MAX_BYTES", 1000)
-    assert explorer_of_run(runs["pca"], "PCA") is None
+    assert payload_of(explorer_of_run(runs["pca"], "PCA", len(whole) - 1))["count"] == 50
+    assert explorer_of_run(runs["pca"], "PCA", 1000) is None
 
 
 def test_runs_whose_data_are_unknown_have_no_explorer(runs, tmp_path):
@@ -57,3 +55,19 @@ def test_runs_whose_data_are_unknown_have_no_explorer(runs, tmp_path):
     execute([Run(dataset(str(tmp_path / "own.npz")), PCA(latent_dim=2))], tmp_path / "runs", metrics=())
     (folder,) = [path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]
     assert explorer_of_run(read_run(folder), "own") is None
+
+
+def test_explorers_share_a_budget(runs, monkeypatch):
+    sections = [
+        {"id": f"s{i}", "label": run.recipe["method"]["name"], "seed": 0, "key": run.recipe["key"], "explorer": None}
+        for i, run in enumerate(runs.values())
+    ]
+    by_key = {run.recipe["key"]: run for run in runs.values()}
+    embed_explorers(sections, by_key, lambda text: None)
+    sizes = [len(section["explorer"]["html"]) for section in sections]
+    assert [section["explorer"]["id"] for section in sections] == ["s0-explorer", "s1-explorer"]
+    monkeypatch.setattr(embedded, "MAX_TOTAL_BYTES", sum(sizes) - 1)
+    monkeypatch.setattr(embedded, "OBSERVATIONS", (1_000,))
+    again = [section | {"explorer": None} for section in sections]
+    embed_explorers(again, by_key, lambda text: None)
+    assert [section["explorer"] is None for section in again] == [False, True], "the best method comes first"

@@ -19,6 +19,7 @@ from tests.report.browser import CHROMIUM, Browser
 from unweave import Factor, InputError, Table, as_data, explore
 from unweave.datasets import SquaresXY
 from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.report import page as report_page
 from unweave.report.explorer import data as explorer_data
 from unweave.report.explorer.data import describe_data, sample_data
 from unweave.report.explorer.page import SCRIPTS
@@ -157,13 +158,11 @@ def test_a_page_is_not_written_over_a_folder(squares, pca, tmp_path):
         explore(pca, squares, tmp_path)
 
 
-def test_scripts_are_strict_and_do_not_write_html():
-    for name in SCRIPTS:
-        text = (Path(explorer_data.__file__).parent / name).read_text()
-        assert '"use strict";' in text, name
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
-            name
-        )
+@pytest.mark.parametrize("name", sorted({*SCRIPTS, *report_page.SCRIPTS}))
+def test_scripts_are_strict_and_do_not_write_html(name):
+    text = (Path(report_page.__file__).parent / name).read_text()
+    assert '"use strict";' in text
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
 
 
 needs_node = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")

@@ -20,6 +20,8 @@ class Report:
     """Run folders, folders that contain runs, or study files."""
     out: Path = Path("report.html")
     """The page to write."""
+    explorers: bool = True
+    """Put an explorer of the best run of each method into the page: sliders for its codes. At most 6 MB."""
     json: bool = False
     """Print the table as JSON."""
 
@@ -35,7 +37,7 @@ def report(args: list[str]) -> None:
     with show_progress(quiet=options.json) as progress:
         progress.message("reading runs")
         runs = [runs_folder(path) for path in options.runs]
-        page = write_report(runs, options.out, progress.message)
+        page = write_report(runs, options.out, progress.message, explorers=options.explorers)
     if options.json:
         return print_runs([read_run(folder) for folder in find_runs(runs)], as_json=True)
     return print_text(f"Open {page} in a browser.")

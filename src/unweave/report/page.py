@@ -8,27 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from matplotlib.figure import Figure
+from markupsafe import Markup
 
 from unweave import __version__
 from unweave.experiments.failures import unresolved_failures
 from unweave.experiments.grouping import Setting, data_labels, group_settings, metric_of, primary_score
 from unweave.experiments.run import FinishedRun, find_runs, read_run
 from unweave.experiments.study_file import read_note
-from unweave.report.figures.overview import draw_overview
-from unweave.report.figures.single_run import draw_run
-from unweave.report.figures.style import to_data_uri
+from unweave.report.embedded import embed_explorers
+from unweave.report.explorer import page as explorer
+from unweave.report.explorer.page import content_hash, read_assets, to_json
+from unweave.report.plots.overview import Plot, describe_overview, describe_runs
+from unweave.report.plots.single_run import describe_figures
 from unweave.report.summary import PARTLY_RECOVERED, RECOVERED, rank_settings, score_loss, summarize
 from unweave.report.tables import chance_levels, runs_table, settings_table
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import write_atomic
 
-WIDE_FIGURE = 6.0  # inches, from which a figure scrolls on a narrow screen instead of becoming unreadable
+STYLE = "report.css"
+SCRIPTS = (  # in the order of their dependencies
+    "explorer/views/dom.js", "plots/views/scales.js", "plots/views/panel.js", "plots/views/charts.js",
+    "plots/views/scatter.js", "plots/views/matrix.js", "plots/views/tables.js", "plots/views/main.js",
+)  # fmt: skip
 HASH_LENGTH = 12  # characters of the data's checksum on the page
 
 
 def write_report(
-    runs: Sequence[str | Path], out: str | Path = "report.html", notify: Callable[[str], None] = lambda text: None
+    runs: Sequence[str | Path],
+    out: str | Path = "report.html",
+    notify: Callable[[str], None] = lambda text: None,
+    *,
+    explorers: bool = True,
 ) -> Path:
     """Write one HTML page about runs; it opens without a network.
 
@@ -36,6 +46,8 @@ def write_report(
         runs: Run folders, or folders that contain runs.
         out: The page to write.
         notify: Receives messages about the progress.
+        explorers: Whether the best run of each method has an explorer in the page, at most 6 MB of them. Runs on data
+            of the catalog have one; for your own data, see `explore`.
 
     Returns:
         The path of the page.
@@ -49,25 +61,60 @@ def write_report(
     groups: dict[str, list[FinishedRun]] = {}
     for run in finished:
         groups.setdefault(json.dumps(run.recipe["data"], sort_keys=True), []).append(run)
-    environment = Environment(loader=PackageLoader("unweave", "report"), autoescape=True, trim_blocks=True)
     titles = data_labels([members[0].recipe["data"] for members in groups.values()])
-    sections = [describe_group(title, members, notify) for title, members in zip(titles, groups.values(), strict=True)]
-    page = environment.get_template("template.html.jinja").render(
+    described = [
+        describe_group(title, members, notify, f"g{i}")
+        for i, (title, members) in enumerate(zip(titles, groups.values(), strict=True), 1)
+    ]
+    if explorers:
+        sections = [section for group in described for section in group["sections"]]
+        embed_explorers(sections, {run.recipe["key"]: run for run in finished}, notify)
+    studies = [describe_study(folder, finished, failures) for folder in folders if read_note(folder)]
+    write_atomic(out, render_report(described, studies, failures))
+    return out
+
+
+def render_report(
+    groups: Sequence[dict[str, Any]], studies: Sequence[dict[str, Any]], failures: Sequence[dict[str, Any]]
+) -> str:
+    """Return the HTML of the page; its policy admits only scripts and styles whose hashes it lists."""
+    style, script = read_assets(STYLE, SCRIPTS)
+    styles, scripts = [style], [script]
+    if any(section["explorer"] for group in groups for section in group["sections"]):
+        # The frame of an explorer obeys the policy of this page in addition to its own one.
+        explorer_style, explorer_script = read_assets(explorer.STYLE, explorer.SCRIPTS)
+        styles, scripts = [*styles, explorer_style], [*scripts, explorer_script]
+    environment = Environment(loader=PackageLoader("unweave", "report"), autoescape=True, trim_blocks=True)
+    environment.filters["to_json"] = lambda value: Markup(to_json(value))
+    return environment.get_template("template.html.jinja").render(
         version=__version__,
-        title=_title([section["title"] for section in sections]),
-        studies=[describe_study(folder, finished, failures) for folder in folders if read_note(folder)],
-        groups=sections,
+        title=_title([group["title"] for group in groups]),
+        studies=studies,
+        groups=groups,
         failures=failures,
         thresholds=(RECOVERED, PARTLY_RECOVERED),
+        style=Markup(style),
+        script=Markup(script),
+        style_hashes=[content_hash(text) for text in styles],
+        script_hashes=[content_hash(text) for text in scripts],
+        data=collect_plots(groups),
     )
-    write_atomic(out, page)
-    return out
+
+
+def collect_plots(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the page draws: the runs of each group, and all plots by the id of their figure."""
+    figures = [figure for group in groups for part in (group, *group["sections"]) for figure in part["figures"]]
+    plots = {figure["id"]: figure["plot"] for figure in figures if figure["plot"]["kind"] != "images"}
+    return {"groups": {group["id"]: group["plotted_runs"] for group in groups}, "plots": plots}
 
 
 def _read_runs(places: Sequence[Path]) -> list[FinishedRun]:
     """Return the finished runs, copies only once; none if all runs of the folders have failed."""
     try:
-        return list({run.recipe["key"]: run for run in map(read_run, find_runs(places))}.values())
+        unique: dict[str, FinishedRun] = {}
+        for run in map(read_run, find_runs(places)):
+            unique.setdefault(run.recipe["key"], run)
+        return list(unique.values())
     except InputError:
         if not any(unresolved_failures(place) for place in places):
             raise
@@ -102,8 +149,10 @@ def describe_study(folder: Path, runs: Sequence[FinishedRun], failures: Sequence
     return text | {"metrics": metrics, "file": note["file"]}
 
 
-def describe_group(title: str, runs: list[FinishedRun], notify: Callable[[str], None]) -> dict[str, Any]:
-    """Return everything that the page shows about the runs on one dataset."""
+def describe_group(
+    title: str, runs: list[FinishedRun], notify: Callable[[str], None], name: str = "g1"
+) -> dict[str, Any]:
+    """Return everything that the page shows about the runs on one dataset; `name` begins the ids of its elements."""
     data, columns = runs[0].env["data"], list(dict.fromkeys(c for run in runs for c in run.scores))
     text = ", ".join(factor.name for factor in runs[0].factors if not factor.noise)
     about = f"{plural(data['observations'], 'observation')} of shape {' x '.join(map(str, data['shape']))}"
@@ -112,7 +161,11 @@ def describe_group(title: str, runs: list[FinishedRun], notify: Callable[[str], 
     notify(f"{title}: computing chance levels")
     chance = chance_levels(settings[0].runs[0], columns)
     notify(f"{title}: drawing figures")
+    best = best_runs(settings, criterion).values()
+    sections = [describe_run(*pair, columns, f"{name}-best-{i}") for i, pair in enumerate(best, 1)]
+    places = {section["key"]: section["id"] for section in sections}
     return {
+        "id": name,
         "title": title,
         "about": "; ".join([about, *describe_scale(runs[0]), f"known factors: {text}" if text else "no known factors"]),
         "summary": summarize(runs),
@@ -121,8 +174,9 @@ def describe_group(title: str, runs: list[FinishedRun], notify: Callable[[str], 
         "settings": settings_table(settings, columns) if len(settings) < len(runs) else [],
         "chance": [chance.get(c) for c in columns],
         "runs": runs_table(settings, columns),
-        "figures": _embed(draw_overview(settings, columns)),
-        "sections": [describe_run(*best, columns) for best in best_runs(settings, criterion).values()],
+        "plotted_runs": [run | {"section": places.get(run["key"])} for run in describe_runs(settings)],
+        "figures": name_figures(describe_overview(settings, columns), name),
+        "sections": sections,
     }
 
 
@@ -153,14 +207,17 @@ def explain_score(name: str) -> str:
     return line if first_author in line else f"{line} [{paper}]"
 
 
-def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str]) -> dict[str, Any]:
+def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str], name: str = "g1-best-1") -> dict[str, Any]:
     """Return scores, diagnosis, figures and provenance of the best run of a method."""
     seed = run.recipe["method"].get("seed")
     scores = ", ".join(f"{c} {run.scores[c]:.3f}" for c in columns if c in run.scores)
     return {
+        "id": name,
+        "key": run.recipe["key"],
         "label": setting.label,
+        "explorer": None,  # see `embed_explorers`
         "scores": f"Best run of {setting.method}, seed {seed}: {scores}." if scores else "",
-        "figures": _embed(draw_run(run)),
+        "figures": name_figures(describe_figures(run), name),
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),
         "diagnosis": run.diagnosis,
         "seed": seed,
@@ -168,8 +225,6 @@ def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str]) -> 
     }
 
 
-def _embed(figures: Sequence[tuple[str, Figure]]) -> list[dict[str, Any]]:
-    return [
-        {"caption": caption, "uri": to_data_uri(figure), "is_wide": figure.get_figwidth() > WIDE_FIGURE}
-        for caption, figure in figures
-    ]
+def name_figures(plots: Sequence[Plot], name: str) -> list[dict[str, Any]]:
+    """Return plots with captions and the ids of their figures."""
+    return [{"id": f"{name}-plot-{i}", "caption": plot["caption"], "plot": plot} for i, plot in enumerate(plots, 1)]

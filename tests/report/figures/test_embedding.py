@@ -8,7 +8,7 @@ import pytest
 from unweave.data.core import Factor
 from unweave.experiments.ordered import order_observations
 from unweave.report.figures.embedding import draw_codes
-from unweave.report.figures.heatmap import associate, draw_correlations
+from unweave.report.figures.heatmap import associate, correlate
 from unweave.report.figures.ordered import draw_ordered
 from unweave.report.figures.style import save_figure
 
@@ -55,7 +55,6 @@ def test_dollar_signs_are_no_formulas_and_names_of_files_are_unique(tmp_path):
     z = RNG.normal(size=(80, 1))
     for figure in draw_codes(z, truth, factors, (None,)).values():
         save_figure(figure, tmp_path / "a.png")
-    save_figure(draw_correlations(z, truth[:, 1:], [Factor("$^$")], (None,)), tmp_path / "a.png")
     ordered = order_observations(z, np.repeat(truth, 2, 1), (None,), feature_names=("$^$", "b", "c", "$"))
     save_figure(draw_ordered(ordered, (None,))["along-codes"], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1_000
@@ -115,6 +114,6 @@ def test_association_is_correlation_and_the_same_wherever_a_turn_begins():
     assert r[1, 1] == pytest.approx(1) and r[1, 2] == pytest.approx(1) and r[1, 0] < 0.2
     assert r[2, 0] == pytest.approx(abs(np.corrcoef(truth[:, 2], z[:, 1])[0, 1]))
     assert associate(np.ones((500, 1)), truth, factors, (None,)).tolist() == [[0], [0], [0]]
-    figure = draw_correlations(codes, truth, factors, (None, 2 * math.pi, None))
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["size", "angle (circular)"]
-    assert draw_correlations(codes, truth[:, 2:], factors[2:], (None, 2 * math.pi, None)) is None
+    names, values = correlate(codes, truth, factors, (None, 2 * math.pi, None))
+    assert names == ["size", "angle (circular)"] and values.tolist() == r[:2].tolist()
+    assert correlate(codes, truth[:, 2:], factors[2:], (None, 2 * math.pi, None)) is None

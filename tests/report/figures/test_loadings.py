@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from unweave.methods import PCA, LinearICA
-from unweave.report.figures.loadings import MAX_ROWS, draw_linear, draw_loadings, draw_scree
+from unweave.report.figures.loadings import MAX_ROWS, draw_loadings, draw_scree
 from unweave.report.figures.style import BLUE
 
 
@@ -56,9 +56,3 @@ def test_weak_columns_come_last():
     x = table(6).assign(noise=np.random.default_rng(1).normal(size=200))[["noise", *table(6).columns]]
     axis = draw_loadings(PCA(latent_dim=3).fit(x)).axes[0]
     assert axis.get_yticklabels()[-1].get_text() == "noise"
-
-
-def test_other_methods_and_images_have_no_such_figures():
-    assert draw_linear(PCA(latent_dim=2).fit(np.random.default_rng(0).uniform(size=(20, 1, 4, 4)))) == []
-    captions = [caption for caption, _ in draw_linear(PCA(latent_dim="auto").fit(table(5)))]
-    assert len(captions) == 2 and "held out" in captions[0]

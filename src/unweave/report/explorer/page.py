@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,12 @@ from unweave.utils.storage import write_atomic
 
 FOLDER = "report/explorer"
 CHECKED_OBSERVATIONS = 64  # at whose codes the exported decoder is compared with the method
+STYLE = "explorer/explorer.css"
 SCRIPTS = (  # in the order of their dependencies
-    "decoder.js", "views/state.js", "views/model.js", "views/drawing.js", "views/dom.js", "views/sliders.js",
-    "views/panel.js", "views/filmstrip.js", "views/compare.js", "views/map.js", "views/matrix.js", "views/gif.js",
-    "views/export.js", "views/main.js",
+    "explorer/decoder.js", "explorer/views/state.js", "explorer/views/model.js", "explorer/views/drawing.js",
+    "explorer/views/dom.js", "explorer/views/sliders.js", "explorer/views/panel.js", "explorer/views/filmstrip.js",
+    "explorer/views/compare.js", "explorer/views/map.js", "explorer/views/matrix.js", "explorer/views/gif.js",
+    "explorer/views/export.js", "explorer/views/main.js",
 )  # fmt: skip
 
 
@@ -167,9 +169,7 @@ def describe_source(method: Method, payload: dict[str, Any]) -> str:
 
 def render_page(payload: dict[str, Any], title: str) -> str:
     """Return the HTML of the page; the policy admits its own script and style by their hashes, and nothing else."""
-    root = resources.files("unweave").joinpath(FOLDER)
-    script = "\n".join(root.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
-    style = root.joinpath("explorer.css").read_text(encoding="utf-8")
+    style, script = read_assets(STYLE, SCRIPTS)
     environment = Environment(loader=PackageLoader("unweave", FOLDER), autoescape=True)
     return environment.get_template("template.html.jinja").render(
         title=title,
@@ -184,6 +184,13 @@ def render_page(payload: dict[str, Any], title: str) -> str:
         script_hash=content_hash(script),
         data=Markup(to_json(payload)),
     )
+
+
+def read_assets(style: str, scripts: Sequence[str]) -> tuple[str, str]:
+    """Return a style sheet and one script of several files, by their paths below `report`."""
+    root = resources.files("unweave").joinpath("report")
+    script = "\n".join(root.joinpath(name).read_text(encoding="utf-8") for name in scripts)
+    return root.joinpath(style).read_text(encoding="utf-8"), script
 
 
 def content_hash(text: str) -> str:

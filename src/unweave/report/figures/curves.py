@@ -18,7 +18,7 @@ def draw_loss_curves(histories: Mapping[str, pd.DataFrame]) -> Figure:
     Args:
         histories: For every model a table with the column `step` and one column per loss term.
     """
-    terms = list(dict.fromkeys(term for history in histories.values() for term in history.columns if term != "step"))
+    terms = loss_terms(histories)
     figure, axes = make_panels(len(terms), width=2.8, height=2.5, max_columns=MAX_COLUMNS)
     for axis, term in zip(axes, terms, strict=True):
         for name, history in histories.items():
@@ -29,3 +29,8 @@ def draw_loss_curves(histories: Mapping[str, pd.DataFrame]) -> Figure:
     if len(histories) > 1:
         add_legend(axes[-1])
     return figure
+
+
+def loss_terms(histories: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the names of all loss terms, in the order of their first model."""
+    return list(dict.fromkeys(term for history in histories.values() for term in history.columns if term != "step"))

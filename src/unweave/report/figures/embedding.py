@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,11 +24,25 @@ MAX_GRID_CODES = 24  # of more, those that depend most on the factors are drawn,
 CODES_PER_PAGE, FACTORS_PER_PAGE = 8, 5  # of a figure with a panel for each code and factor
 DOT_SIZE, LARGE_DOT_SIZE = 4, 14  # square points, of many and of few observations
 FEW_POINTS = 300
+HISTOGRAM_BINS = 30
 MAX_LEVEL_NAMES = 14  # characters of all names of classes below an axis that are not rotated
 
 
-def draw_codes(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods) -> dict[str, Figure]:
-    """Return scatter plots of all codes that vary, by file name; none if no code varies.
+class CodeLayout(NamedTuple):
+    """Which codes are drawn against which. One of `planes`, `pairs` and `grid` may be empty."""
+
+    codes: np.ndarray  # (n, d): a sample, angles within one turn
+    scales: list[FactorScale]  # of the factors, over the same rows
+    planes: list[tuple[int, int]]  # two codes for each factor; without factors, neighboring codes
+    pairs: np.ndarray  # codes of which all pairs are drawn
+    grid: np.ndarray  # codes that are drawn over each factor; without factors, a code for a histogram
+    note: str  # which codes are left out
+
+
+def arrange_codes(
+    codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods, max_points: int = MAX_POINTS
+) -> CodeLayout:
+    """Return the panels of all codes that vary; none if no code varies.
 
     Of two to five codes all pairs are drawn, colored by each factor. Where each factor's color changes along one axis
     only, the codes are disentangled. Of one code and of more than five, each code is drawn against each factor; and
@@ -39,35 +53,63 @@ def draw_codes(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], 
         truth: Values of the factors, (n, k).
         factors: Names and kinds of the factors, k of them.
         periods: Period of each code, or None.
+        max_points: Observations in the sample.
     """
     columns = [j for j, factor in enumerate(factors) if not factor.noise]
-    if len(codes) > MAX_POINTS:
-        subset = np.random.default_rng(0).choice(len(codes), MAX_POINTS, replace=False)
+    if len(codes) > max_points:
+        subset = np.random.default_rng(0).choice(len(codes), max_points, replace=False)
         codes, truth = codes[subset], truth[subset]
     shown = varying_codes(codes)
     codes = np.stack([z if p is None else z % p for z, p in zip(codes.T, periods, strict=True)], 1)
     scales = [FactorScale(factors[j], truth[:, j]) for j in columns]
-    plot = CodePlot(codes, periods)
-    if not len(shown):
-        return {}
-    if not scales:
-        return {"codes": plot.draw_without_factors(shown)}
+    layout = CodeLayout(codes, scales, [], shown[:0], shown[:0], "")
+    if not len(shown) or not scales:
+        return _arrange_without_factors(layout, shown)
     if len(shown) == 2:
-        return {"codes": plot.draw_planes([(shown[0], shown[1])] * len(scales), scales)}
+        return layout._replace(planes=[(shown[0], shown[1])] * len(scales))
     if 2 < len(shown) <= MAX_PAIRED_CODES:
-        return {name: plot.draw_pairs(shown, scale) for name, scale in zip(_file_names(scales), scales, strict=True)}
+        return layout._replace(pairs=shown)
     if len(shown) == 1:
-        return _draw_pages(plot, shown, scales)
+        return layout._replace(grid=shown)
     own_periods = [periods[j] for j in shown]
     strength = associate(codes[:, shown], truth[:, columns], [factors[j] for j in columns], own_periods)  # (k, d)
     best = [np.sort(shown[np.argsort(-row, kind="stable")[:2]]) for row in strength]
-    planes = plot.draw_planes([(pair[0], pair[1]) for pair in best], scales)
     related = np.sort(shown[np.argsort(-strength.max(0), kind="stable")[:MAX_GRID_CODES]])
-    pages = _draw_pages(plot, related, scales)
-    if len(related) < len(shown):
-        note = f"Shown: the {len(related)} of {len(shown)} codes that depend most on the factors."
-        list(pages.values())[-1].supxlabel(note, fontsize=SMALL_FONT + 1)
-    return {"codes": planes} | pages
+    note = f"Shown: the {len(related)} of {len(shown)} codes that depend most on the factors."
+    note = note if len(related) < len(shown) else ""
+    return layout._replace(planes=[(pair[0], pair[1]) for pair in best], grid=related, note=note)
+
+
+def _arrange_without_factors(layout: CodeLayout, shown: np.ndarray) -> CodeLayout:
+    """Return a histogram of a single code, all pairs of a few, or neighboring codes against each other."""
+    if len(shown) <= 1:
+        return layout._replace(grid=shown)
+    if len(shown) <= MAX_PAIRED_CODES:
+        return layout._replace(pairs=shown)
+    shown = np.sort(shown[np.argsort(-layout.codes[:, shown].std(0), kind="stable")[:MAX_GRID_CODES]])
+    pairs = [(shown[i], shown[i + 1]) for i in range(0, len(shown) - 1, 2)]
+    return layout._replace(planes=pairs + ([(shown[-2], shown[-1])] if len(shown) % 2 else []))
+
+
+def draw_codes(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods) -> dict[str, Figure]:
+    """Return scatter plots of all codes that vary, by file name; none if no code varies. See `arrange_codes`."""
+    layout = arrange_codes(codes, truth, factors, periods)
+    plot, scales = CodePlot(layout.codes, periods), layout.scales
+    figures: dict[str, Figure] = {}
+    if layout.planes:
+        figures["codes"] = plot.draw_planes(layout.planes, scales) if scales else plot.draw_neighbors(layout.planes)
+    if len(layout.pairs) and not scales:
+        figures["codes"] = plot.draw_pairs(layout.pairs)
+    elif len(layout.pairs):
+        names = _file_names(scales)
+        figures |= {name: plot.draw_pairs(layout.pairs, scale) for name, scale in zip(names, scales, strict=True)}
+    if len(layout.grid) and not scales:
+        figures["codes"] = plot.draw_histogram(int(layout.grid[0]))
+    elif len(layout.grid):
+        figures |= _draw_pages(plot, layout.grid, scales)
+    if layout.note:
+        list(figures.values())[-1].supxlabel(layout.note, fontsize=SMALL_FONT + 1)
+    return figures
 
 
 def _file_names(scales: Sequence[FactorScale]) -> list[str]:
@@ -149,19 +191,16 @@ class CodePlot:
             axis.label_outer()
         return figure
 
-    def draw_without_factors(self, shown: np.ndarray) -> Figure:
-        """Return a histogram of a single code, all pairs of a few, or neighboring codes against each other."""
-        if len(shown) == 1:
-            figure, (axis,) = make_panels(1)
-            axis.hist(self.codes[:, shown[0]], bins=30, color=BLUE)
-            label_code(axis.xaxis, shown[0], self.periods[shown[0]])
-            axis.set_ylabel("observations")
-            return figure
-        if len(shown) <= MAX_PAIRED_CODES:
-            return self.draw_pairs(shown)
-        shown = np.sort(shown[np.argsort(-self.codes[:, shown].std(0), kind="stable")[:MAX_GRID_CODES]])
-        pairs = [(shown[i], shown[i + 1]) for i in range(0, len(shown) - 1, 2)]
-        pairs += [(shown[-2], shown[-1])] if len(shown) % 2 else []
+    def draw_histogram(self, j: int) -> Figure:
+        """Return a histogram of code j."""
+        figure, (axis,) = make_panels(1)
+        axis.hist(self.codes[:, j], bins=HISTOGRAM_BINS, color=BLUE)
+        label_code(axis.xaxis, j, self.periods[j])
+        axis.set_ylabel("observations")
+        return figure
+
+    def draw_neighbors(self, pairs: Sequence[tuple[int, int]]) -> Figure:
+        """Return one panel for each pair of codes, without colors."""
         figure, axes = make_panels(len(pairs), width=2.3, height=2.1, max_columns=MAX_COLUMNS)
         for axis, (i, j) in zip(axes, pairs, strict=True):
             self.scatter(axis, i, j)

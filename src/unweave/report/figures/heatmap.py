@@ -6,19 +6,18 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from unweave.data.core import Factor
 from unweave.experiments.ordered import Periods
-from unweave.report.figures.matrices import draw_matrix
 from unweave.report.figures.scales import factor_values
-from unweave.report.figures.style import make_panels
 
 
-def draw_correlations(
+def correlate(
     codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods
-) -> Figure | None:
-    """Return the absolute correlation of every factor with every code; None without ordered or circular factors.
+) -> tuple[list[str], np.ndarray] | None:
+    """Return names of factors and their absolute correlation with every code, (k, d).
+
+    None without ordered or circular factors.
 
     Args:
         codes: Codes, (n, d).
@@ -34,14 +33,8 @@ def draw_correlations(
     if not rows:
         return None
     shown = [factors[j] for j in rows]
-    r = associate(codes, truth[:, rows], shown, periods)  # (k, d)
     names = [f"{f.name} (circular)" if f.period is not None else f.name for f in shown]
-    width = 1.3 + 0.07 * max(map(len, names)) + 0.6 * max(2, r.shape[1])
-    figure, (axis,) = make_panels(1, width=width, height=1.2 + 0.6 * max(2, len(rows)))
-    draw_matrix(axis, r, names)
-    axis.set_ylabel("factor")
-    axis.set_title("absolute correlation")
-    return figure
+    return names, associate(codes, truth[:, rows], shown, periods)
 
 
 def associate(codes: np.ndarray, truth: np.ndarray, factors: Sequence[Factor], periods: Periods) -> np.ndarray:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from unweave.methods.base import Method
 from unweave.methods.components import MIN_LOADING, format_share
 from unweave.report.figures.matrices import draw_matrix
-from unweave.report.figures.spread import shorten
-from unweave.report.figures.style import BLUE, INK, make_panels
+from unweave.report.figures.style import BLUE, INK, make_panels, shorten
 
 MAX_ROWS = 60  # columns of a table in the loading chart; of more, those with the largest loadings
 MAX_CODES = 20  # codes in the loading chart
 MIN_SHOWN = 10  # components whose cross-validation error is shown, if there are that many
 OTHER_COLOR = "#c3cbd5"  # of components that codes are not made from
 CHARACTER_WIDTH = 0.08  # inches
-
-SCREE = "Scree plot: the variance of each principal component. Codes are made from the blue ones."
-CHOICE = " Right: the error of predicting values that were held out is smallest with the chosen number."
-LOADINGS = "Loadings: the correlation of each column with each code. Blue columns rise with the code, red ones fall."
 
 
 def draw_scree(method: Any) -> Figure:
@@ -36,29 +30,44 @@ def draw_scree(method: Any) -> Figure:
     figure, axes = make_panels(1 if errors is None else 2, width=3.4)
     _draw_variances(axes[0], method)
     if errors is not None:
-        _draw_errors(axes[1], np.asarray(errors), method.latent_dim_)
+        _draw_errors(axes[1], held_out_errors(method), method.latent_dim_)
     return figure
 
 
 def _draw_variances(axis: Axes, method: Any) -> None:
     """Draw the shares of the variance as bars, those of the codes in blue."""
-    d, shares = method.latent_dim_, np.asarray(method.variance_spectrum_)
-    known = len(shares) > 0
-    shares = shares if known else method.explained_variance_ratio_  # too many rows and columns for all components
+    d, shares, axis_name = method.latent_dim_, *variance_shares(method)
     axis.bar(range(1, len(shares) + 1), shares, color=[BLUE if k < d else OTHER_COLOR for k in range(len(shares))])
     axis.yaxis.set_major_formatter(PercentFormatter(1, 0 if shares.max() > 0.05 else 1, symbol=" %"))
     axis.set_xlim(0.4, len(shares) + 0.6)
     axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-    axis.set_xlabel("principal component" if known else "code")
+    axis.set_xlabel(axis_name)
     axis.set_ylabel("share of the variance")
-    total = f"{format_share(method.explained_variance_ratio_.sum())} of the variance"
-    axis.set_title(f"{d} {'code explains' if d == 1 else 'codes explain'} {total}")
+    axis.set_title(variance_title(method))
 
 
-def _draw_errors(axis: Axes, errors: np.ndarray, chosen: int) -> None:
+def variance_shares(method: Any) -> tuple[np.ndarray, str]:
+    """Return the share of the variance of each principal component, or else of each code, and what they are called."""
+    shares = np.asarray(method.variance_spectrum_)
+    if len(shares):
+        return shares, "principal component"
+    return np.asarray(method.explained_variance_ratio_), "code"  # too many rows and columns for all components
+
+
+def variance_title(method: Any) -> str:
+    """Return how much of the variance the codes explain."""
+    d, total = method.latent_dim_, format_share(method.explained_variance_ratio_.sum())
+    return f"{d} {'code explains' if d == 1 else 'codes explain'} {total} of the variance"
+
+
+def held_out_errors(method: Any) -> np.ndarray:
+    """Return the errors of predicting held-out values from 0, 1, ... components, around the chosen number."""
+    shown = np.asarray(method.choice_errors_)[: max(2 * method.latent_dim_, MIN_SHOWN) + 1]
+    return shown[np.isfinite(shown)]
+
+
+def _draw_errors(axis: Axes, shown: np.ndarray, chosen: int) -> None:
     """Draw the error of predicting held-out values from 0, 1, ... components, and mark the chosen number."""
-    shown = errors[: max(2 * chosen, MIN_SHOWN) + 1]
-    shown = shown[np.isfinite(shown)]
     axis.plot(range(len(shown)), shown, "o-", color=INK, markersize=3.5, linewidth=1)
     if chosen < len(shown):
         axis.plot(chosen, shown[chosen], "o", color=BLUE, markersize=9)
@@ -78,21 +87,35 @@ def draw_loadings(method: Any) -> Figure:
     Args:
         method: A fitted `PCA` or `LinearICA`.
     """
+    chart = select_loadings(method)
+    width = 1.9 + CHARACTER_WIDTH * max(map(len, chart.names)) + 0.6 * max(2, len(chart.shares))
+    figure, (axis,) = make_panels(1, width=width, height=1.1 + 0.21 * max(4, len(chart.names)))
+    draw_matrix(axis, chart.values, chart.names, minimum=-1.0, color_map="RdBu")
+    axis.set_xticks(range(len(chart.shares)), [f"{j}\n{share}" for j, share in enumerate(chart.shares, 1)])
+    axis.set_xlabel("code, and its share of the variance")
+    axis.set_title(chart.title)
+    return figure
+
+
+class LoadingChart(NamedTuple):
+    """The loadings that are shown."""
+
+    values: np.ndarray  # (rows, codes): correlations
+    names: list[str]  # of the columns of the table, one per row
+    shares: list[str]  # of the variance, one per code
+    title: str
+
+
+def select_loadings(method: Any) -> LoadingChart:
+    """Return the columns with the largest loadings, grouped by the code that they load on most."""
     loadings = np.asarray(method.loadings_)[:MAX_CODES].T  # (columns, codes)
     strength, group = np.abs(loadings).max(1), np.abs(loadings).argmax(1)
     rows = np.argsort(-strength, kind="stable")[:MAX_ROWS]
     rows = rows[np.argsort(np.where(strength < MIN_LOADING, MAX_CODES, group)[rows], kind="stable")]
     column_names = method.column_names()
-    names = [shorten(column_names[i]) for i in rows]
-    margin = CHARACTER_WIDTH * max(map(len, names))
-    size = {"width": 1.9 + margin + 0.6 * max(2, loadings.shape[1]), "height": 1.1 + 0.21 * max(4, len(rows))}
-    figure, (axis,) = make_panels(1, **size)
-    draw_matrix(axis, loadings[rows], names, minimum=-1.0, color_map="RdBu")
-    shares = method.explained_variance_ratio_[:MAX_CODES]
-    axis.set_xticks(range(len(shares)), [f"{j}\n{format_share(share)}" for j, share in enumerate(shares, 1)])
-    axis.set_xlabel("code, and its share of the variance")
-    axis.set_title(_describe_selection(len(rows), len(loadings), len(shares), method.latent_dim_))
-    return figure
+    shares = [format_share(share) for share in method.explained_variance_ratio_[:MAX_CODES]]
+    title = _describe_selection(len(rows), len(loadings), len(shares), method.latent_dim_)
+    return LoadingChart(loadings[rows], [shorten(column_names[i]) for i in rows], shares, title)
 
 
 def _describe_selection(rows: int, columns: int, codes: int, d: int) -> str:
@@ -100,13 +123,3 @@ def _describe_selection(rows: int, columns: int, codes: int, d: int) -> str:
     parts = [f"{rows} of {columns:,} columns"] if rows < columns else []
     parts += [f"{codes} of {d} codes"] if codes < d else []
     return "loadings" + (f" ({', '.join(parts)})" if parts else "")
-
-
-def draw_linear(method: Method) -> list[tuple[str, Figure]]:
-    """Return captions and figures of a linear method that was fitted to a table; none for other methods."""
-    figures = []
-    if "scree" in method.figures():
-        figures.append((SCREE + (CHOICE if hasattr(method, "choice_errors_") else ""), draw_scree(method)))
-    if "loadings" in method.figures():
-        figures.append((LOADINGS, draw_loadings(method)))
-    return figures

@@ -147,7 +147,7 @@ def _draw_heat_map(axis: Axes, ordered: OrderedColumns, i: int, names: list[str]
     axis.set_xticks(ticks, [texts[k] for k in ticks], fontsize=SMALL_FONT + 1)
     axis.set_title(code_label(int(ordered.codes[i]), period).replace("\n", " "))
     right = axis.secondary_yaxis("right")
-    right.set_yticks(range(len(names)), [_range_text(m, period) for m in ordered.means[i]], fontsize=SMALL_FONT)
+    right.set_yticks(range(len(names)), [range_text(m, period) for m in ordered.means[i]], fontsize=SMALL_FONT)
     header = "mean at both ends" if period is None else "lowest, highest mean"
     axis.annotate(header, (1, 1), (4, 4), xycoords="axes fraction", textcoords="offset points", fontsize=SMALL_FONT)
     for side in (axis, right):
@@ -155,7 +155,7 @@ def _draw_heat_map(axis: Axes, ordered: OrderedColumns, i: int, names: list[str]
         side.spines[:].set_visible(False)
 
 
-def _range_text(means: np.ndarray, period: float | None) -> str:
+def range_text(means: np.ndarray, period: float | None) -> str:
     """Return the means of a column at both ends of a code, or their range around a circle, in the column's units."""
     means = means[~np.isnan(means)]
     if period is None:

@@ -122,10 +122,11 @@ class FactorScale:
                 self.palette[-1] = mpl.colors.to_rgba(OTHER_COLOR)
             self.colors = np.array(self.palette)[self.values.astype(int)]  # (n, 4)
         else:
-            self.map = ScalarMappable(Normalize(*self._limits()), CYCLIC if factor.period is not None else RAMP)
+            self.map = ScalarMappable(Normalize(*self.limits()), CYCLIC if factor.period is not None else RAMP)
             self.colors = self.map.to_rgba(self.values)
 
-    def _limits(self) -> tuple[float, float]:
+    def limits(self) -> tuple[float, float]:
+        """Return the lowest and highest shown value; of an angle, both ends of a turn."""
         if self.factor.period is None:
             return float(self.values.min()), float(self.values.max())
         start = start_of_turn(self.values, self.factor.period)
@@ -138,9 +139,9 @@ class FactorScale:
             return
         bar = figure.colorbar(self.map, ax=axes, pad=0.02)
         if self.factor.period is not None:
-            set_turn(bar.ax.yaxis, self._limits()[0], self.factor.period, margin=0.0)
-        elif self._has_names():
-            ticks, names = self._named_ticks()
+            set_turn(bar.ax.yaxis, self.limits()[0], self.factor.period, margin=0.0)
+        elif self.has_names():
+            ticks, names = self.named_ticks()
             bar.ax.yaxis.set_ticks(ticks, labels=names)
 
     def key_width(self) -> float:
@@ -169,20 +170,22 @@ class FactorScale:
         if self.names:
             axis.set_ticks(range(len(self.names)), labels=self.names)
         elif self.factor.period is not None:
-            set_turn(axis, self._limits()[0], self.factor.period, parts=2)
-        elif self._has_names():
-            ticks, names = self._named_ticks()
+            set_turn(axis, self.limits()[0], self.factor.period, parts=2)
+        elif self.has_names():
+            ticks, names = self.named_ticks()
             axis.set_ticks(ticks, labels=names)
 
     def positions(self) -> np.ndarray:
         """Return the places of the rows along an axis, (n,); rows of one class are spread a little."""
-        spread = 0.25 if self.names or self._has_names() else 0.0
+        spread = 0.25 if self.names or self.has_names() else 0.0
         return self.values + np.random.default_rng(0).uniform(-spread, spread, len(self.values))
 
-    def _has_names(self) -> bool:
+    def has_names(self) -> bool:
+        """Return whether an ordered factor has names instead of numbers."""
         return any(isinstance(value, str) for value in self.factor.values)
 
-    def _named_ticks(self) -> tuple[list[int], list[str]]:
+    def named_ticks(self) -> tuple[list[int], list[str]]:
+        """Return places and texts of the names beside an axis, some of them if there are many."""
         names = class_names(self.factor)
         ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_NAMED_TICKS)).round().astype(int))
         return ticks.tolist(), [names[i] for i in ticks]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,8 @@ RC: Any = {
 INK, GRAY, BLUE = "#1c2430", "#5a6675", "#0b6bcb"  # colors of the report's page
 ROW_PADDING = 0.12  # inches between rows of panels
 SMALL_FONT = 7  # points
-FILE_DPI, PAGE_DPI = 150, 200
+FILE_DPI = 150
+MAX_LABEL_LENGTH = 46  # characters
 
 
 def make_panels(
@@ -74,10 +73,6 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=FILE_DPI, metadata=no_date)
 
 
-def to_data_uri(figure: Figure) -> str:
-    """Return the figure as SVG in a `data:` URI, so that a page needs no other file."""
-    buffer = io.BytesIO()
-    no_date: dict[str, Any] = {"Date": None}
-    with mpl.rc_context(RC):
-        figure.savefig(buffer, format="svg", dpi=PAGE_DPI, metadata=no_date)
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()
+def shorten(label: str) -> str:
+    """Return a label of at most `MAX_LABEL_LENGTH` characters."""
+    return label if len(label) <= MAX_LABEL_LENGTH else label[: MAX_LABEL_LENGTH - 1] + "…"

@@ -38,12 +38,23 @@ def draw_code_traversals(
     method: Method, z: np.ndarray, start: np.ndarray | None = None, *, steps: int = STEPS, center: int = 0
 ) -> Figure:
     """Return traversals from codes (n, d); without the observation `start`, its reconstruction is shown at the left."""
-    order = np.argsort(-z.std(0), kind="stable")[:MAX_CODES]
-    rows = [(_label(j, z), _decode(method, traverse_code(z, j, center, steps))) for j in order]
-    first = _to_images(start) if start is not None else _decode(method, z[center : center + 1])
     title = f"{method.name}: one code at a time, from its 5 % to its 95 % quantile"
     title += f" ({MAX_CODES} of {z.shape[1]} codes)" if z.shape[1] > MAX_CODES else ""
-    return draw_grid([(name, np.concatenate([first, images])) for name, images in rows], title)
+    first = _to_images(start) if start is not None else None
+    rows = decode_traversals(method, z, first, steps=steps, center=center)
+    return draw_grid([(f"code {j + 1}\nstd. {z[:, j].std():.2f}", images) for j, images in rows], title)
+
+
+def decode_traversals(
+    method: Method, z: np.ndarray, first: np.ndarray | None = None, *, steps: int = STEPS, center: int = 0
+) -> list[tuple[int, np.ndarray]]:
+    """Return a code and its images for each row, (steps + 1, c, h, w) in [0, 1], largest deviation first.
+
+    The first image is `first`, (1, c, h, w), by default the decoded observation `center`.
+    """
+    order = np.argsort(-z.std(0), kind="stable")[:MAX_CODES]
+    first = _decode(method, z[center : center + 1]) if first is None else first
+    return [(int(j), np.concatenate([first, _decode(method, traverse_code(z, j, center, steps))])) for j in order]
 
 
 def traverse_code(z: np.ndarray, j: int, center: int, steps: int) -> np.ndarray:
@@ -109,10 +120,6 @@ def draw_kl_per_code(method: Any, X: np.ndarray) -> Figure:
     axis.set_xlabel("code")
     axis.set_ylabel("KL divergence to the prior (nats)")
     return figure
-
-
-def _label(j: int, z: np.ndarray) -> str:
-    return f"code {j + 1}\nstd. {z[:, j].std():.2f}"
 
 
 def _decode(method: Method, z: np.ndarray) -> np.ndarray:
