@@ -12,7 +12,13 @@ from torch.func import functional_call
 from unweave import InputError
 from unweave.data.conversion import as_data
 from unweave.methods import InterventionAutoencoder
-from unweave.methods.intervention import MAX_GRADIENT_NORM, RIDGE_STRENGTH, predict_by_ridge, set_feature
+from unweave.methods.intervention import (
+    MAX_GRADIENT_NORM,
+    RIDGE_STRENGTH,
+    invert_regularized,
+    predict_by_ridge,
+    set_feature,
+)
 from unweave.training.loop import train
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "discriminator_hidden": (8,), "translator": 4, "inner_steps": 2}
@@ -179,6 +185,21 @@ def test_the_ridge_translator_equals_scikit_learn_and_fits_linear_maps():
     predicted = predict_by_ridge(*(torch.from_numpy(x) for x in (u, v, u_new)))
     np.testing.assert_allclose(predicted, ridge.predict(u_new - u.mean(0)) + v.mean(0), rtol=1e-6)
     np.testing.assert_allclose(predicted, u_new @ map_ + 1, atol=0.1)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 40])
+def test_the_iterated_inverse_and_its_gradient_equal_those_of_a_solver(rank):
+    torch.manual_seed(rank)
+    U, target = torch.randn(40, rank, dtype=torch.float64), torch.randn(40, 5, dtype=torch.float64)
+    gram = (U @ U.T * 1e3).requires_grad_()
+    found = invert_regularized(gram, RIDGE_STRENGTH) @ target
+    ridge = RIDGE_STRENGTH * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
+    expected = torch.linalg.solve(gram + ridge * torch.eye(40, dtype=torch.float64), target)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
+    if rank:
+        weight = torch.randn(40, 5, dtype=torch.float64)
+        gradients = [torch.autograd.grad((solution * weight).sum(), gram)[0] for solution in (found, expected)]
+        torch.testing.assert_close(*gradients, rtol=1e-8, atol=1e-12 * float(gradients[1].abs().max()))
 
 
 def test_ridge_difficulty_is_zero_for_a_linear_exchange(ready):

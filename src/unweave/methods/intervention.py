@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import Any, Literal, final
 
@@ -242,10 +243,24 @@ def predict_by_ridge(u: Tensor, v: Tensor, u_new: Tensor) -> Tensor:
     U, V, T = (x.flatten(1).double() for x in (u, v, u_new))
     u_mean, v_mean = U.mean(0), V.mean(0)
     U, T = U - u_mean, T - u_mean
-    gram = U @ U.mT  # (n, n)
-    strength = RIDGE_STRENGTH * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
-    L, _ = torch.linalg.cholesky_ex(gram + strength * torch.eye(len(U), dtype=U.dtype, device=U.device))
-    return ((T @ U.mT) @ torch.cholesky_solve(V - v_mean, L) + v_mean).to(u.dtype).reshape(u_new.shape)
+    inverse = invert_regularized(U @ U.mT, RIDGE_STRENGTH)
+    return ((T @ U.mT) @ (inverse @ (V - v_mean)) + v_mean).to(u.dtype).reshape(u_new.shape)
+
+
+def invert_regularized(gram: Tensor, strength: float) -> Tensor:
+    """Return the inverse of `gram + strength * mean(diagonal) * I`, (n, n), by Newton-Schulz iterations.
+
+    A CUDA graph can capture them, unlike a factorization. The error is squared by each, and eigenvalues lie between
+    the regularization and the trace, so their number is known. The last one alone gives the gradient of the inverse.
+    """
+    n, eye = len(gram), torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    ridge = strength * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
+    A = gram + ridge * eye
+    fixed, condition = A.detach(), 1 + n / strength
+    X = eye * 2 / (fixed.diagonal().sum() + (2 - n) * ridge.detach())  # 2 / (largest + smallest eigenvalue)
+    for _ in range(math.ceil(math.log2(condition)) + 5):
+        X = 2 * X - X @ (fixed @ X)
+    return 2 * X - X @ (A @ X)
 
 
 def set_feature(z: Tensor, a: Tensor, b: Tensor, mask: Tensor) -> Tensor:

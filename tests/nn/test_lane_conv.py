@@ -1,0 +1,124 @@
+"""Convolutions of stacks: derivatives, lanes and kernels give what torch's convolutions give."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.nn import functional as F
+
+from unweave.nn import lane_conv
+from unweave.nn.autoencoder import conv_decoder, conv_encoder
+from unweave.nn.conv_matmul import replace_convs
+from unweave.nn.spectral_norm import apply_spectral_norm
+
+
+def per_lane(function, axes):
+    """Apply a function of images (n, c, h, w) to every lane of images with channels last."""
+
+    def run(image, *args):
+        if image.ndim == axes:
+            return function(image.permute(0, 3, 1, 2), *args).contiguous()
+        lanes = range(len(image))
+        return torch.stack([run(image[i], *(a[i] if isinstance(a, torch.Tensor) else a for a in args)) for i in lanes])
+
+    return run
+
+
+def activate(y, slope):
+    return F.leaky_relu(y, slope).permute(0, 2, 3, 1)
+
+
+def plain_convolve(x, weight, bias, stride, slope):
+    return activate(F.conv2d(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype), stride, 1), slope)
+
+
+def plain_upsample(x, weight, bias, height, width, slope):
+    extra = height - 2 * x.shape[2], width - 2 * x.shape[3]
+    return activate(F.conv_transpose2d(x, weight.to(x.dtype), bias, 2, 1, extra), slope)
+
+
+def plain_weight_gradient(x, gradient, side, stride):
+    shape = gradient.shape[-1], x.shape[1], side, side
+    return torch.nn.grad.conv2d_weight(x, shape, gradient.permute(0, 3, 1, 2), stride, 1).float()
+
+
+@pytest.fixture
+def without_triton(monkeypatch):
+    """Compute what the kernels compute by torch, in float32."""
+    monkeypatch.setattr(lane_conv, "run_convolve", per_lane(plain_convolve, 4))
+    monkeypatch.setattr(lane_conv, "run_upsample", per_lane(plain_upsample, 4))
+    monkeypatch.setattr(lane_conv, "run_weight_gradient", per_lane(plain_weight_gradient, 4))
+    monkeypatch.setattr(lane_conv, "PRECISION", torch.float32)
+
+
+NETS = {
+    "encoder": lambda: (conv_encoder((2, 16, 16), 3, widths=(4, 5, 6)), torch.rand(3, 4, 2, 16, 16)),
+    "odd sides": lambda: (nn.Sequential(nn.Conv2d(2, 3, 4, 2, 1), nn.Conv2d(3, 2, 4, 2, 1)), torch.rand(3, 2, 2, 7, 9)),
+    "decoder": lambda: (conv_decoder(3, (2, 16, 16), widths=(4, 5)), torch.rand(3, 4, 3)),
+    "spectral": lambda: (apply_spectral_norm(conv_encoder((2, 8, 8), 3, widths=(4, 5))), torch.rand(3, 4, 2, 8, 8)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", NETS)
+def test_lanes_and_second_derivatives_equal_those_of_plain_convolutions(name, compiled, without_triton):
+    torch.manual_seed(0)
+    net, x = NETS[name]()
+    fast = replace_convs(net, use_triton=True)
+    assert sum(getattr(module, "use_triton", False) for module in fast.modules()) == 2 + (name == "encoder")
+    params = {k: torch.stack([p.detach() * (1 + i / 9) for i in range(3)]) for k, p in net.named_parameters()}
+
+    def objective(which):
+        def loss(p, rows):
+            return functional_call(which, p, (rows,)).square().mean()
+
+        def twice(p, rows):
+            return loss(p, rows) + sum(g.square().sum() for g in grad(loss)(p, rows).values())
+
+        return vmap(grad(twice))
+
+    found = objective(fast)
+    if compiled:
+        torch._dynamo.reset()
+        found = torch.compile(found, fullgraph=True, dynamic=False, backend="aot_eager")
+    expected, found = objective(net)(params, x), found(params, x)
+    for key, value in expected.items():
+        torch.testing.assert_close(found[key], value, atol=1e-5, rtol=1e-4, msg=key)
+
+
+KERNELS = """
+import torch
+from torch.nn import functional as F
+from unweave.nn import lane_conv
+from tests.nn.test_lane_conv import per_lane, plain_convolve, plain_upsample, plain_weight_gradient
+lane_conv.wrap_triton = lambda kernel: kernel
+torch.manual_seed(0)
+for n, H, W, a, b, side, stride in [(3, 8, 8, 1, 5, 4, 2), (2, 9, 6, 3, 20, 4, 2), (2, 6, 4, 16, 33, 4, 2),
+                                    (40, 7, 5, 4, 6, 3, 1)]:
+    x, weight, bias = torch.randn(2, n, H, W, a), torch.randn(2, b, a, side, side), torch.randn(2, b)
+    y = lane_conv.run_convolve(x, weight, bias, stride, 0.2)
+    torch.testing.assert_close(y, per_lane(plain_convolve, 4)(x, weight, bias, stride, 0.2), atol=1e-4, rtol=1e-4)
+    d = lane_conv.run_weight_gradient(x, y, side, stride)
+    torch.testing.assert_close(d, per_lane(plain_weight_gradient, 4)(x, y, side, stride), atol=1e-3, rtol=1e-4)
+    if stride == 2:
+        for bias, slope in ((None, 1.0), (torch.randn(2, a), 0.0)):
+            z = lane_conv.run_upsample(y, weight, bias, H, W, slope)
+            expected = per_lane(plain_upsample, 4)(y, weight, bias, H, W, slope)
+            torch.testing.assert_close(z, expected, atol=1e-4, rtol=1e-4)
+"""
+
+
+def test_kernels_give_what_torch_gives():
+    pytest.importorskip("triton")
+    done = subprocess.run(
+        [sys.executable, "-c", KERNELS],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
