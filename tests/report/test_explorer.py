@@ -234,3 +234,19 @@ def test_input_moves_codes_pictures_map_and_address(page, tmp_path):
         assert browser.evaluate("unweaveExplorer.state.swapped") == []
         browser.wait_for("location.hash.startsWith(`#i=${unweaveExplorer.state.start}&`)")
         assert not browser.problems()
+
+
+LIVE_PAGES = sorted((Path(__file__).parents[2] / "docs" / "_static" / "explorers").glob("*.html"))
+
+
+@needs_chromium
+@pytest.mark.skipif(not LIVE_PAGES, reason="the source distribution has no live pages")
+def test_the_live_pages_of_the_site_work(tmp_path):
+    with Browser(LIVE_PAGES[0], tmp_path) as browser:
+        for path in LIVE_PAGES:
+            browser.open(path)
+            x, y, width, _ = browser.center(".code input[type=range]")
+            browser.click(x - width / 4, y)
+            browser.wait_for("location.hash.includes('e=')")
+            browser.wait_for("document.body.dataset.ready === 'done' && !unweaveExplorer.isDirty")
+            assert not browser.problems(), path.name

@@ -140,7 +140,7 @@ def test_a_network_of_default_size_for_gray_images(tmp_path):
     method = BetaVAE(latent_dim=10, steps=3).fit(x)
     strengthen(method, 0.03)
     exported = assert_node_agrees(method, random_codes(method, x), tmp_path)
-    assert {op["weight"]["parts"] for op in exported.operations if "weight" in op} == {1}  # half precision suffices
+    assert {op["weight"]["parts"] for op in exported.operations if "weight" in op} == {1}  # 16 bits suffice
 
 
 @needs_node
@@ -188,14 +188,14 @@ def test_layers_of_users(tmp_path):
 
 
 @needs_node
-def test_weights_are_exact_where_halves_are_too_coarse(tmp_path):
+def test_weights_are_exact_where_16_bits_are_too_coarse(tmp_path):
     layers = nn.Sequential(nn.Linear(2, 30), nn.ReLU(), nn.Linear(30, 3))
     method = Autoencoder(latent_dim=2, steps=1, decoder=layers, layers=(8,)).fit(
         np.random.default_rng(0).random((60, 1, 3))
     )
     net: Any = method.net_
     with torch.no_grad():
-        net.decoder.module[2].weight.mul_(300)
+        net.decoder.module[2].weight.mul_(30_000)
     exported = assert_node_agrees(method, np.random.default_rng(0).normal(size=(5, 2)), tmp_path)
     assert {op["weight"]["parts"] for op in exported.operations if "weight" in op} == {2}
 

@@ -2,7 +2,7 @@
 // Runs the decoder of a method in a page or in node: `UnweaveDecoder.load(exported)` returns a promise of a decoder.
 //
 // `exported` is {operations, shape, latent_dim, weights}, written by decoder_export.py; weights are base64 of
-// zlib-compressed halves. operations.py documents every operation. An operation takes one flat Float32Array and
+// zlib-compressed integers of 16 bits. operations.py documents every operation. An operation takes one flat Float32Array and
 // fills another one; images are (channels, height, width). `decoder.decode(z)` returns a new Float32Array with
 // prod(shape) numbers. `decoder.decode(z, out)` fills `out` and allocates nothing.
 
@@ -15,26 +15,14 @@ const UnweaveDecoder = (() => {
     return new DataView(await new Response(stream).arrayBuffer());
   }
 
-  function halfToNumber(bits) {
-    const sign = bits & 0x8000 ? -1 : 1;
-    const exponent = (bits >> 10) & 31;
-    const fraction = bits & 1023;
-    if (exponent === 0) return sign * fraction * 2 ** -24;
-    if (exponent === 31) return fraction ? NaN : sign * Infinity;
-    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-  }
-
-  let halves = null; // the number of every half
-
   function readWeights(view, entry, size) {
     if (entry === null || entry === undefined) return new Float32Array(size);
     if (Array.isArray(entry)) return checkSize(Float32Array.from(entry), size);
-    halves = halves || Float32Array.from({ length: 65536 }, (_, bits) => halfToNumber(bits));
     const values = new Float32Array(entry.size);
     for (let i = 0; i < entry.size; i++) {
-      let value = halves[view.getUint16(2 * (entry.at + i), true)];
-      if (entry.parts === 2) value += halves[view.getUint16(2 * (entry.at + entry.size + i), true)] / 2048;
-      values[i] = value * entry.scale;
+      let steps = view.getInt16(2 * (entry.at + i), true);
+      if (entry.parts === 2) steps += view.getInt16(2 * (entry.at + entry.size + i), true) / 65536;
+      values[i] = steps * entry.scale;
     }
     return checkSize(values, size);
   }

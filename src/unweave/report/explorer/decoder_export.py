@@ -2,7 +2,7 @@
 
 The list of operations and the format of the weights are documented in `operations`. Nothing is assumed about a method:
 its structure is read from `net_` and compared with what `decode` returns, and a method that does not match has no
-exported decoder. Weights are halves where that keeps the outputs, and pairs of halves otherwise.
+exported decoder. Weights have 16 bits where that keeps the outputs, and 32 bits otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Generator, Tensor, nn
 from unweave.methods.base import Method
 from unweave.methods.encoding import learned_scaling
 from unweave.nn.coupling import Flow
-from unweave.report.explorer.operations import DecoderWriter, Operation, UnknownLayerError, round_to_half
+from unweave.report.explorer.operations import DecoderWriter, Operation, UnknownLayerError, round_weights
 
 PROBES = 8  # codes at which a decoder is compared with its operations
 MAX_CHECKED_CODES = 256
@@ -34,7 +34,7 @@ class ExportedDecoder(NamedTuple):
 
     operations: list[Operation]
     weights: bytes
-    """Half-precision numbers, compressed by zlib."""
+    """Integers of 16 bits, compressed by zlib."""
     shape: tuple[int, ...]
     """Shape of a decoded observation."""
     latent_dim: int
@@ -182,7 +182,7 @@ def _write_flow(method: Any, z: Tensor, writer: DecoderWriter) -> None:
 
 @torch.no_grad()
 def _survives_rounding(method: Method, z: Tensor) -> bool:
-    """Return whether matrices of eleven bits change decoded observations by less than the tolerance."""
+    """Return whether matrices of 16 bits change decoded observations by less than the tolerance."""
     net = getattr(method, "net_", None)
     if net is None:  # rows are stored relative to their largest weight
         return True
@@ -190,7 +190,7 @@ def _survives_rounding(method: Method, z: Tensor) -> bool:
     rounded.net_ = copy.deepcopy(net)
     for p in (*rounded.net_.parameters(), *rounded.net_.buffers()):
         if p.ndim >= 2 and p.is_floating_point():
-            p.copy_(torch.from_numpy(round_to_half(p.double().numpy())))
+            p.copy_(torch.from_numpy(round_weights(p.double().numpy())))
     x, y = (m.decode(z).reshape(len(z), -1).double() for m in (method, rounded))
     unit = x.std(0, correction=0) + 1e-4 * x.abs().mean(0) if len(method.shape_) == 1 else torch.ones(1)
     return bool(((x - y).abs() <= TOLERANCE * unit.clamp(min=1e-30)).all())

@@ -1,4 +1,4 @@
-"""Operations of an exported decoder: layers of networks in, a JSON list and half-precision weights out.
+"""Operations of an exported decoder: layers of networks in, a JSON list and weights of 16 bits out.
 
 A decoder is a list of operations. Each takes one flat array of numbers and returns another one. Images are
 (channels, height, width) in row-major order, so reshaping is no operation. The first input are the codes.
@@ -21,9 +21,10 @@ A decoder is a list of operations. Each takes one flat array of numbers and retu
 return log-scales s and shifts t. `half` ("first" or "second") becomes (x - t) exp(-s), with s bounded by `clamp` and
 centered by `volume`; see `unweave.nn.coupling`.
 
-An array of weights is a list of numbers, or {"at", "size", "scale", "parts"}: `size` halves begin at place `at` of the
-weights. With one part they are h_1, and the values scale * h_1. With two parts as many halves h_2 follow, and the
-values are scale * (h_1 + h_2 / 2048), which has 22 bits of fraction.
+An array of weights is a list of numbers, or {"at", "size", "scale", "parts"}: `size` integers of 16 bits begin at place
+`at` of the weights. With one part they are i, and the values scale * i. With two parts as many integers j follow, and
+the values are scale * (i + j / 65536). Integers are finer than half-precision numbers of the same size, except close to
+zero, where it does not matter.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from unweave.nn.autoencoder import Crop
 from unweave.nn.batch_norm import EPS, BatchNormLayer, BatchNormNetwork
 from unweave.nn.coupling import AffineCoupling, FlattenImages, Flow, Squeeze
 
-PART = 2048.0  # a second half counts in units of the first one's last bit
+STEPS = 32_767  # between zero and the largest weight of an array
+PART = 65_536  # a second integer counts in this share of the first one's last bit
 IMAGE_AXES = 3
 
 Operation = dict[str, Any]
@@ -53,15 +55,15 @@ class UnknownLayerError(Exception):
     """A layer without an operation."""
 
 
-def round_to_half(values: np.ndarray) -> np.ndarray:
-    """Return values as they are stored in one part: eleven bits, relative to a power of two above the largest."""
-    scale = _power_of_two(values)
-    return (values / scale).astype(np.float16).astype(np.float64) * scale
+def round_weights(values: np.ndarray) -> np.ndarray:
+    """Return values as they are stored in one part: whole steps of the largest one's 32,767th part."""
+    step = _step(values)
+    return np.round(values / step) * step
 
 
-def _power_of_two(values: np.ndarray) -> float:
+def _step(values: np.ndarray) -> float:
     largest = float(np.abs(values).max(initial=0.0))
-    return float(2.0 ** np.ceil(np.log2(largest))) if largest > 0 else 1.0
+    return largest / STEPS if largest > 0 else 1.0
 
 
 class DecoderWriter:
@@ -74,7 +76,7 @@ class DecoderWriter:
     def __init__(self, *, exact: bool) -> None:
         self.exact = exact
         self.operations: list[Operation] = []
-        self._halves: list[np.ndarray] = []
+        self._integers: list[np.ndarray] = []
         self._size = 0
 
     def add(self, op: str, **keys: Any) -> None:
@@ -86,18 +88,19 @@ class DecoderWriter:
         values = tensor.detach().cpu().double().numpy()
         if not np.isfinite(values).all():
             raise UnknownLayerError("weights that are not finite")
-        scale, scaled = _power_of_two(values), values.reshape(-1) / _power_of_two(values)
-        parts = [scaled.astype("<f2")]
+        step = _step(values)
+        scaled = values.reshape(-1) / step
+        parts = [np.round(scaled)]
         if self.exact or values.ndim < 2:
-            parts.append(((scaled - parts[0].astype(np.float64)) * PART).astype("<f2"))
-        description = {"at": self._size, "size": values.size, "scale": scale, "parts": len(parts)}
-        self._halves += parts
+            parts.append(np.clip(np.round((scaled - parts[0]) * PART), -STEPS, STEPS))
+        description = {"at": self._size, "size": values.size, "scale": step, "parts": len(parts)}
+        self._integers += [part.astype("<i2") for part in parts]
         self._size += values.size * len(parts)
         return description
 
     def compress(self) -> bytes:
-        """Return all weights: little-endian halves in the format of zlib."""
-        return zlib.compress(b"".join(half.tobytes() for half in self._halves), 9)
+        """Return all weights: little-endian integers of 16 bits in the format of zlib."""
+        return zlib.compress(b"".join(part.tobytes() for part in self._integers), 9)
 
     def affine(self, scale: Tensor, shift: Tensor, shape: Shape) -> None:
         """Append a scale and shift of every channel; numbers of tables are lists, since their units may differ."""

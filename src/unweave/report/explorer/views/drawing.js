@@ -106,17 +106,19 @@ const UnweaveDrawing = (() => {
       }
     }
 
-    // Draw b - a of two decoded images: red where b is higher, blue where it is lower.
+    // Draw b - a of two decoded images: red where b is higher, blue where it is lower, transparent where both are equal.
     paintDifference(context, a, b, box) {
       const [low, high] = this.model.levels;
       const area = this.size.width * this.size.height;
       for (let i = 0; i < area; i += 1) {
         let sum = 0;
         for (let c = 0; c < this.channels; c += 1) sum += b[c * area + i] - a[c * area + i];
-        this.image.data.set([...divergingColor((4 * sum) / this.channels / (high - low)), 255], 4 * i);
+        const change = (4 * sum) / this.channels / (high - low);
+        this.image.data.set([...divergingColor(Math.sign(change)), Math.round(255 * Math.min(Math.abs(change), 1))], 4 * i);
       }
       this.pen.putImageData(this.image, 0, 0);
       context.imageSmoothingEnabled = false;
+      context.clearRect(box.x, box.y, box.width, box.height);
       context.drawImage(this.buffer, box.x, box.y, box.width, box.height);
     }
   }
