@@ -5,6 +5,7 @@ python benchmarks/gpu.py --cases beta-vae --packs 64 128      # a part of it
 python benchmarks/gpu.py --warm                               # only compile, so that a second call finds all of it done
 python benchmarks/gpu.py --parts scores data spectral         # the metric suite for 64 codes; rendering; HLLE + ICA
 python benchmarks/gpu.py --parts lanes                        # whether a lane of a pack is its solo run
+python benchmarks/gpu.py --parts lanes --precisions bf16      # the same in bf16, against float32
 python benchmarks/gpu.py --cases "gin, 28" --packs 1 --tricks measure channels-last   # what the trainer does not do
 python -m benchmarks.gpu --parts training --cases ridge infogan --packs 10 --profile benchmarks/results/profile.json
                                                               # also kernels and compile times; see profiling.py
@@ -52,17 +53,20 @@ from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 from unweave.metrics import mcc, score_many
-from unweave.training.loop import CHUNK, initialize_network, train
-from unweave.training.pack import LaneGroup, StepRunner
+from unweave.training.loop import initialize_network, train
+from unweave.training.pack import CHUNK, LaneGroup, StepRunner
 from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
 
 WIDE = ("BetaVAE, conv", "GIN, artificial")
-LANES = ("BetaVAE, conv", "FactorVAE, conv", "BetaTCVAE, conv", "BetaVAE, MLP", "GIN, artificial")
+LANES = (
+    "BetaVAE, conv", "FactorVAE, conv", "BetaTCVAE, conv", "BetaVAE, MLP", "GIN, artificial", "AdaGVAE, 3 channels",
+    "SwapContrast, 28 x 28", "InterventionAutoencoder", "InterventionAutoencoder, ridge", "InfoGANCR",
+)  # fmt: skip
 HOW = {"fork": ("fork", "never"), "fork, compiled": ("fork", "always"), "stack, compiled": ("stack", "always")}
 Section = Literal["training", "lanes", "data", "scores", "spectral"]
 NAMES = ("case", "how", "precision", "models")
-NEXT = {"tf32": ("tf32", "bf16"), "single": ("single", "tf32")}
+NEXT = {"auto": ("tf32", "bf16"), "single": ("single", "tf32")}
 STEPS = 10**6  # far away, so that schedules do not end
 EAGER_ROUNDS = 3  # of the slow loop, at most
 
@@ -225,7 +229,7 @@ def tricks(options: Options) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             if last:
                 stack.enter_context(torch._inductor.config.patch(force_layout_optimization=True))
-                stack.enter_context(mock.patch("unweave.training.pack._copy_parameter", channels_last))
+                stack.enter_context(mock.patch("unweave.training.state._copy_parameter", channels_last))
             yield
     finally:
         torch.backends.cudnn.benchmark = measures
@@ -355,12 +359,12 @@ def profiled(runner: StepRunner, row: dict[str, Any], path: Path) -> dict[str, A
     return {}
 
 
-def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str) -> dict[str, Tensor]:
-    """Where the weights of the last of some models have gone from their start, after twenty steps in float32."""
+def gone(name: str, seeds: Sequence[int], how: tuple[Any, Any], device: str, precision: str) -> dict[str, Tensor]:
+    """Where the weights of the last of some models have gone from their start, after twenty steps."""
     strategy, compiling = how
     cls, load, settings = cases()[name]
     data = load(device)
-    pack = [cls(**settings, steps=20, device=device, precision="single", seed=seed) for seed in seeds]
+    pack = [cls(**settings, steps=20, device=device, precision=precision, seed=seed) for seed in seeds]
     for method in pack:
         method.validate_settings(data)
     with matmul_precision(pack[0]):
@@ -377,7 +381,8 @@ def total(tensors: Iterable[Tensor]) -> float:
 def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
     """The last of a pack, against itself trained alone by an eager loop: the relative deviation of its trajectory.
 
-    The pack has three models, or as many as --packs says first.
+    The pack has three models, or as many as --packs says first. Products are in float32, or as --precisions says first;
+    the eager loop is always in float32.
 
     Kernels that sum in another order round differently, and Adam makes much of what is nearly zero. How much shows a
     control: alone again, every weight of the start one rounding larger.
@@ -386,17 +391,21 @@ def lanes(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
     if options.device == "cpu":
         solo, ways = ("loop", "never"), {"stack": ("stack", "never"), "stack, compiled": ("stack", "always")}
     seeds = range(options.packs[0] if options.packs else 3)
+    precision = (*options.precisions, "single")[0]
     for name in chosen(LANES, options):
-        alone = gone(name, seeds[-1:], solo, options.device)
+        alone = gone(name, seeds[-1:], solo, options.device, "single")
         with mock.patch("unweave.training.loop.initialize_network", nudged):
-            others = {"alone, one rounding off": gone(name, seeds[-1:], solo, options.device)}
+            others = {"alone, one rounding off": gone(name, seeds[-1:], solo, options.device, "single")}
+        if precision != "single":
+            others["alone"] = gone(name, seeds[-1:], solo, options.device, precision)
         asked = [how for how in ways if how in options.how or options.device == "cpu"]
-        others |= {how: gone(name, seeds, ways[how], options.device) for how in asked}
+        others |= {how: gone(name, seeds, ways[how], options.device, precision) for how in asked}
         for how, other in others.items():
             parts = {k: float((other[k] - way).square().sum()) for k, way in alone.items()}
             off = (sum(parts.values()) / total(alone.values())) ** 0.5
             most = max(parts, key=lambda k: parts[k])
-            head = {"case": f"{name}: a lane and its solo run", "how": how, "models": len(seeds)}
+            used = "single" if how == "alone, one rounding off" else precision
+            head = {"case": f"{name}: a lane and its solo run", "how": how, "models": len(seeds), "precision": used}
             share = round(parts[most] / max(sum(parts.values()), 1e-30), 3)
             keep(head | {"relative difference": off, "mostly in": most, "share": share})
 

@@ -32,7 +32,8 @@ from PIL import Image
 from unweave import OwnData, as_data
 from unweave.data.core import FactorData
 from unweave.methods import BetaVAE
-from unweave.training.loop import CHUNK, Progress
+from unweave.training.loop import Progress
+from unweave.training.pack import CHUNK
 
 LIMIT = 4 * 10**9  # bytes
 SIZE = 64

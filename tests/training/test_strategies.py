@@ -1,13 +1,19 @@
-"""Which strategy is chosen, by rule on a CPU and by a race on a GPU."""
+"""Which strategy is chosen, by rule."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
 from tests.helpers import DATA, StepRecorder, X, small_method, train_all, validate
 from unweave import InputError
-from unweave.training import step, strategies
+from unweave.data.conversion import as_data
+from unweave.training import compile_cache, step, strategies
 from unweave.training.loop import initialize_network, train
 from unweave.training.strategies import choose_runner
+
+IMAGES = as_data(np.random.default_rng(1).uniform(size=(100, 1, 16, 16)).astype(np.float32))
 
 
 def test_unavailable_strategies_and_devices_are_named():
@@ -62,69 +68,69 @@ def test_without_a_compiler_training_continues_with_a_warning(monkeypatch):
 
 
 @pytest.fixture
-def race(monkeypatch):
-    """Which engine `_choose_on_gpu` makes when steps take these seconds, and which it tried; some fail."""
-    monkeypatch.setattr(strategies, "_WINNERS", {})
+def choose_on_gpu(monkeypatch, tmp_path):
+    """Return which candidates `choose_runner` tries for a pack of beta-VAEs on a GPU; making them may fail."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path))
+    monkeypatch.delenv(compile_cache.VARIABLE, raising=False)
+    monkeypatch.setattr(strategies, "network_device", lambda net: torch.device("cuda"))
 
-    def run(clock, *, steps=10_000, models=4, convolutions=True, compiling="auto", strategy="auto"):
+    def choose(data=IMAGES, *, models=10, steps=10**6, compiling="auto", strategy="auto", previous="", error=None):
         tried = []
 
-        def timed(made):
-            tried.append(made)
-            if isinstance(clock[made], Exception):
-                raise clock[made]
-            return clock[made]
+        def make(pack, nets, data, facts, window, candidate):
+            tried.append(candidate)
+            return SimpleNamespace(threads=1, warm_up=warm_up)
 
-        monkeypatch.setattr(strategies, "_seconds_per_step", timed)
-        made = strategies._choose_on_gpu(
-            lambda candidate: candidate,
-            ("key", "", "", models),
-            steps,
-            convolutions,
-            compiling,
-            strategy,
-        )
-        return made, tried
+        def warm_up(count):
+            assert count == min(100, steps)
+            if error is not None:
+                raise error
 
-    return run
+        monkeypatch.setattr(strategies, "_make_runner", make)
+        pack = validate([small_method("beta-vae", steps=steps, seed=i) for i in range(models)], data)
+        nets = [initialize_network(method) for method in pack]
+        settings = {"compiling": compiling, "strategy": strategy, "previous": previous}
+        choose_runner(pack, nets, data, window=1_000, **settings)
+        return tried
 
-
-FORK, FORKED, STACKED = ("fork", False), ("fork", True), ("stack", True)
+    return choose
 
 
-def test_a_long_run_takes_the_fastest_strategy_and_remembers_it(race):
-    clock = {FORK: 0.1, FORKED: 0.05, STACKED: 0.02}
-    assert race(clock) == (STACKED, [FORK, FORKED, STACKED])
-    assert race(clock) == (STACKED, [])
+def test_long_runs_on_a_gpu_are_compiled_stacks_and_short_ones_are_not_compiled(choose_on_gpu):
+    assert choose_on_gpu() == choose_on_gpu(models=1) == choose_on_gpu(DATA) == [("stack", True)]
+    assert choose_on_gpu(steps=1_000) == choose_on_gpu(steps=5) == [("fork", False)]
+    assert choose_on_gpu(DATA, steps=1_000) == [("stack", False)]
+    assert choose_on_gpu(DATA, steps=1_000, models=1) == [("fork", False)]
 
 
-def test_short_runs_are_not_raced_and_very_short_ones_not_seconds_per_step(race):
-    assert race({FORK: 0.001}) == (FORK, [FORK])
-    assert race({FORK: 0.001}) == (FORK, [])  # remembered too
-    assert race({}, steps=900, models=128) == (FORK, [])
-    assert race({}, steps=900, convolutions=False) == (("stack", False), [])
+def test_on_a_gpu_settings_and_an_earlier_choice_come_before_the_rule(choose_on_gpu):
+    assert choose_on_gpu(compiling="never") == [("fork", False)]
+    assert choose_on_gpu(compiling="always", steps=5) == [("stack", True)]
+    assert choose_on_gpu(strategy="fork") == [("fork", True)]
+    assert choose_on_gpu(strategy="stack", compiling="never") == [("stack", False)]
+    assert choose_on_gpu(previous="fork") == [("fork", False)]
+    assert choose_on_gpu(previous="fork, compiled", strategy="stack") == [("stack", True)]
 
 
-def test_compiling_always_or_never_limits_the_race(race):
-    assert race({FORKED: 0.001, STACKED: 0.0001}, compiling="always") == (FORKED, [FORKED])
-    assert race({FORKED: 1.0, STACKED: 0.1}, compiling="always", models=5) == (STACKED, [FORKED, STACKED])
-    assert race({FORK: 1.0}, compiling="never") == (FORK, [FORK])
-    assert race({}, strategy="stack", compiling="never") == (("stack", False), [])
+def test_a_step_that_was_compiled_before_is_compiled_for_shorter_runs(choose_on_gpu):
+    steps = 100_000
+    assert choose_on_gpu(steps=steps, models=2) == [("fork", False)]
+    (method,) = validate([small_method("beta-vae", steps=7)], IMAGES)  # of any length
+    compile_cache.mark_compiled(step.step_key(method, 2, stacked=True))
+    assert choose_on_gpu(steps=steps, models=2) == [("stack", True)]
+    assert choose_on_gpu(steps=steps, models=3) == [("fork", False)]
 
 
-def test_a_failing_strategy_is_left_out_and_a_full_device_is_reported(race):
-    broken = RuntimeError("no rule for this")
-    with pytest.warns(RuntimeWarning, match="'fork' was left out: no rule"):
-        assert race({FORK: broken, FORKED: broken, STACKED: 1.0})[0] == STACKED
-    with pytest.warns(RuntimeWarning), pytest.raises(InputError, match="no strategy works on this device"):
-        race({FORK: broken, FORKED: broken, STACKED: broken}, models=5)
+def test_a_stack_that_cannot_be_compiled_on_a_gpu_trains_as_a_fork(choose_on_gpu, monkeypatch):
+    broken = RuntimeError("operation not permitted when stream is capturing")
+    with pytest.warns(RuntimeWarning, match="cannot be compiled here .* not permitted"):
+        assert choose_on_gpu(error=broken) == [("stack", True), ("fork", False)]
+    with pytest.raises(RuntimeError, match="not permitted"):
+        choose_on_gpu(error=broken, compiling="always")
     full = RuntimeError("capture failed")
     full.__context__ = torch.OutOfMemoryError("CUDA out of memory")
-    with pytest.warns(RuntimeWarning), pytest.raises(torch.OutOfMemoryError):
-        race({FORK: full}, models=6)
-
-
-def test_a_race_ends_if_the_gpu_is_lost(race, monkeypatch):
+    with pytest.raises(RuntimeError, match="capture failed"):  # callers try again with fewer models
+        choose_on_gpu(error=full)
     monkeypatch.setattr(strategies, "is_device_lost", lambda error: "illegal" in str(error))
-    with pytest.raises(RuntimeError, match="illegal memory access"):  # and no warning that a strategy was left out
-        race({FORK: RuntimeError("an illegal memory access")})
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        choose_on_gpu(error=RuntimeError("an illegal memory access"))

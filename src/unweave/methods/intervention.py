@@ -220,8 +220,8 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         A network after a few steps may not translate at all; L_diff then favors images that need no translation.
         """
         a, b = z_r[:1], z_r[1:2]
-        u, v = scale_gradient(self.decoder_mean(net.decoder(set_feature(z, a, b, mask))), weight).chunk(2)
-        u_new, v_new = scale_gradient(self.decoder_mean(net.decoder(set_feature(z_r, a, b, mask))), weight).chunk(2)
+        codes = torch.cat([set_feature(z, a, b, mask), set_feature(z_r, a, b, mask)])
+        u, v, u_new, v_new = scale_gradient(self.decoder_mean(net.decoder(codes)), weight).chunk(4)
         predicted, exact = predict_by_ridge(u, v, u_new), v_new
         if self.is_bernoulli():
             predicted, exact = torch.logit(predicted, LOGIT_MARGIN), torch.logit(exact, LOGIT_MARGIN)

@@ -78,8 +78,8 @@ class Neural(Method):
     """Learning rate of Adam."""
     clip: float = 0.0
     """Maximum norm of the gradient of all weights; 0 for no clipping."""
-    precision: Literal["single", "tf32", "bf16"] = "tf32"
-    """Precision of matrix products on a GPU: 23, 10 or 7 bits of fraction; on a CPU only bf16 differs from single."""
+    precision: Literal["auto", "single", "tf32", "bf16"] = "auto"
+    """Precision of products on a GPU: 23, 10 or 7 bits of fraction. 'auto': bf16 for convolutions, otherwise tf32."""
     device: str = "auto"
     """Device for training: 'cpu', 'cuda', or 'auto' for a GPU if there is one."""
 

@@ -15,6 +15,7 @@ from torch.library import triton_op, wrap_triton
 
 PRECISION = torch.bfloat16  # of images and products; sums are in float32
 TARGET_PROGRAMS = 528  # of a kernel, to fill the device: four for each of the 132 multiprocessors of an H200
+LAUNCH = {"num_warps": 4, "num_stages": 3}
 MIN_PARTS_ROWS = 256  # pixels that a program sums at least, when a gradient is split over programs
 
 
@@ -199,7 +200,7 @@ def run_convolve(image: Tensor, weight: Tensor, bias: Tensor | None, stride: int
     wrap_triton(convolve_kernel)[grid](
         image.contiguous(), matrix, matrix if bias is None else bias.contiguous(), out, rows, H, W, h, w,
         A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(side * side * a, 64),
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(side * side * a, 64), **LAUNCH,
     )  # fmt: skip
     return out
 
@@ -219,7 +220,7 @@ def run_upsample(image: Tensor, weight: Tensor, bias: Tensor | None, height: int
     wrap_triton(upsample_kernel)[grid](
         image.contiguous(), matrix, matrix if bias is None else bias.contiguous(), out, rows, height, width, h, w,
         A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(4 * a, 64),
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(4 * a, 64), **LAUNCH,
     )  # fmt: skip
     return out
 
@@ -239,7 +240,7 @@ def run_weight_gradient(image: Tensor, gradient: Tensor, side: int, stride: int)
     sums = image.new_empty((parts, lanes, columns, b), dtype=torch.float32)
     wrap_triton(weight_gradient_kernel)[(tiles, parts, lanes)](
         image.contiguous(), gradient.contiguous(), sums, rows, H, W, h, w, lanes,
-        A=a, B=b, SIDE=side, STRIDE=stride, PART=part, BLOCK_M=64, BLOCK_N=block_n, BLOCK_K=block_k,
+        A=a, B=b, SIDE=side, STRIDE=stride, PART=part, BLOCK_M=64, BLOCK_N=block_n, BLOCK_K=block_k, **LAUNCH,
     )  # fmt: skip
     total = sums.sum(0).reshape(*lane_axes, side, side, a, b)
     return total.movedim((-1, -2), (-4, -3)).contiguous()

@@ -22,15 +22,14 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.training.checkpoint import Checkpoint
-from unweave.training.pack import StepRunner, Trainable
+from unweave.training.pack import CHUNK, StepRunner, Trainable
+from unweave.training.state import HISTORY_ROWS
 from unweave.training.step import prepared_key
 from unweave.training.strategies import allow_tf32, choose_runner, use_threads
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import source_hash
 
-CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
 SECONDS_BETWEEN_REPORTS = 5  # while the steps of a chunk are slow
-MAX_HISTORY_ROWS = 1_000  # the history of a longer run holds means over windows of steps
 
 Strategy = Literal["auto", "loop", "stack", "fork"]
 Compile = Literal["auto", "always", "never"]
@@ -121,7 +120,7 @@ def train(
     steps = pack[0].steps
     data = _prepare_pack(pack, data)
     nets = [initialize_network(method).to(pack[0].resolve_device()) for method in pack]
-    window = -(-steps // MAX_HISTORY_ROWS)
+    window = -(-steps // HISTORY_ROWS)
     saver = Checkpoint(checkpoint, _describe_run(pack, data) if checkpoint else None, note)
     chosen = strategy or os.environ.get("UNWEAVE_STRATEGY", "auto")
     runner = choose_runner(

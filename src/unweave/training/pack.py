@@ -13,15 +13,13 @@ from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.training.adam import Adam
 from unweave.training.read_ahead import ReadAhead
+from unweave.training.state import State, clone_state, copy_into, initial_state, select_lane, stack_states
 
-State = dict[str, Any]
-"""Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`; and the tensors `step`,
-`log` (sums of terms), `terms` (of the last step) and `failed` (the first step whose loss was not finite, or 0).
-"""
 Batch = dict[str, Tensor]
 Step = Callable[[State, Batch], None]
 """Takes one step on a batch; updates the state in place."""
 
+CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
 WARM_UP_STEPS = 3  # before a capture: what libraries choose in their first calls must not be captured
 
 
@@ -72,8 +70,8 @@ class LaneGroup:
         self.methods, self.data, self.stacked = list(methods), data, stacked
         self.device = next(nets[0].parameters()).device
         self.rngs = [Generator(self.device).manual_seed(method.seed) for method in methods]
-        states = [_initial_state(method, net) for method, net in zip(methods, nets, strict=True)]
-        self.state: State = _stack(states) if stacked else states[0]
+        states = [initial_state(method, net) for method, net in zip(methods, nets, strict=True)]
+        self.state: State = stack_states(states) if stacked else states[0]
         self.read_ahead = None if data.reader is None else ReadAhead(data.reader, axis=int(stacked))
         # A captured CUDA graph reads its inputs from memory that stays in place:
         self.graph_chunk = Chunk({}, {})
@@ -86,7 +84,7 @@ class LaneGroup:
             plan = method.plan(self.data, n := steps * method.batch_size, rng)
             extras = plan.extras | method.sample_noise(n, rng)
             chunks.append(Chunk(_by_step(plan.views, steps), _by_step(extras, steps)))
-        chunk = Chunk(*map(_stack, zip(*chunks, strict=True))) if self.stacked else chunks[0]
+        chunk = Chunk(*map(stack_states, zip(*chunks, strict=True))) if self.stacked else chunks[0]
         if self.read_ahead is not None:
             self.read_ahead.start(chunk.points, steps)
         return chunk
@@ -105,7 +103,7 @@ class LaneGroup:
     def lane_states(self) -> Iterator[State]:
         """Yield the state of every lane by itself."""
         for i in range(len(self.methods)):
-            yield _select_lane(self.state, i) if self.stacked else self.state
+            yield select_lane(self.state, i) if self.stacked else self.state
 
     def load_graph_chunk(self, chunk: Chunk) -> None:
         """Copy a chunk to where the captured graph reads it."""
@@ -171,18 +169,30 @@ class StepRunner:
         ]
         return torch.cat(rows).cpu()
 
-    def warm_up(self) -> None:
-        """Take a step and undo it, so that a failure of the compiler shows before training."""
-        group = self.groups[0]
-        state, generators = clone_state(group.state), [rng.get_state() for rng in group.rngs]
-        self.step(group.state, group.batch(group.sample_chunk(1), 0))
-        copy_into(group.state, state)
-        for rng, generator in zip(group.rngs, generators, strict=True):
+    def warm_up(self, count: int) -> None:
+        """Take a step and undo it, so that a failure of the compiler shows before training; on a GPU, capture it."""
+        states = [clone_state(group.state) for group in self.groups]
+        generators = [(rng, rng.get_state()) for group in self.groups for rng in group.rngs]
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                self._prepare_graph(count)
+        else:
+            group = self.groups[0]
+            self.step(group.state, group.batch(group.sample_chunk(1), 0))
+        self._undo_steps(states)
+        for rng, generator in generators:
             rng.set_state(generator)
 
     # CUDA graphs ------------------------------------------------------------------------------------------------
 
     def _run_graph(self, count: int) -> None:
+        self._prepare_graph(count)
+        for i in range(count):
+            self._render_outside(i)
+            self.graph.replay()
+
+    def _prepare_graph(self, count: int) -> None:
+        """Sample a chunk to where the graph reads it, and capture the graph if there is none for so many steps."""
         if count > self.graph_steps:
             self.graph, self.graph_steps = None, count
             for group in self.groups:
@@ -194,9 +204,6 @@ class StepRunner:
             self.renders_in_graph = self.groups[0].read_ahead is None and self._can_capture_rendering()
             self._render_outside(0)
             self.graph = self._capture()
-        for i in range(count):
-            self._render_outside(i)
-            self.graph.replay()
 
     def _render_outside(self, i: int) -> None:
         if not self.renders_in_graph:
@@ -254,47 +261,3 @@ class StepRunner:
             for stream in streams:
                 main.wait_stream(stream)
         self.cursor.add_(1)
-
-
-# States ---------------------------------------------------------------------------------------------------------------
-
-
-def _initial_state(method: Trainable, net: nn.Module) -> State:
-    params = {k: _copy_parameter(p.detach()) for k, p in net.named_parameters()}
-    device = next(iter(params.values())).device
-    return {
-        "params": params,
-        "first_moments": {k: torch.zeros_like(p) for k, p in params.items()},
-        "second_moments": {k: torch.zeros_like(p) for k, p in params.items()},
-        "buffers": {k: b.detach().clone() for k, b in net.named_buffers()},
-        "lane_values": {k: torch.tensor(float(getattr(method, k)), device=device) for k in method.lane_names()},
-    }
-
-
-def _copy_parameter(p: Tensor) -> Tensor:
-    """Copy a parameter. On a CPU, kernels become channels-last, and with them the images between layers: faster."""
-    is_kernel = p.ndim == 4 and p.device.type == "cpu"
-    return p.clone(memory_format=torch.channels_last if is_kernel else torch.contiguous_format)
-
-
-def _stack(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Stack tensors of the same name along a new first axis, through all levels."""
-    return {
-        k: _stack([s[k] for s in states]) if isinstance(v, dict) else torch.stack([s[k] for s in states])
-        for k, v in states[0].items()
-    }
-
-
-def _select_lane(state: State, i: int) -> State:
-    return {k: _select_lane(v, i) if isinstance(v, dict) else v[i] if v.ndim else v for k, v in state.items()}
-
-
-def clone_state(state: State) -> State:
-    """Copy every tensor."""
-    return {k: clone_state(v) if isinstance(v, dict) else v.clone() for k, v in state.items()}
-
-
-def copy_into(state: State, source: State) -> None:
-    """Copy the values of every tensor in place."""
-    for k, v in state.items():
-        copy_into(v, source[k]) if isinstance(v, dict) else v.copy_(source[k])

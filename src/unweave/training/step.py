@@ -16,10 +16,14 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
 from unweave.data.core import FactorData
+from unweave.nn import lane_conv
 from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
 from unweave.training.adam import adam_step, assign_optimizers, clip_gradients
-from unweave.training.pack import Batch, LaneGroup, State, Step, Trainable
+from unweave.training.compile_cache import mark_compiled, use_compile_folder
+from unweave.training.pack import Batch, LaneGroup, Step, Trainable
+from unweave.training.state import State
 from unweave.utils.errors import InputError
+from unweave.utils.storage import source_hash
 
 BACKEND = "inductor"  # of torch.compile
 MAX_COMPILED_STEPS = 16  # compiled steps kept for later packs of the same signature
@@ -30,14 +34,33 @@ _COMPILED: dict[tuple[Any, ...], Step] = {}
 
 
 class _Objective(nn.Module):
-    """Lets `functional_call` reach `method.loss(net, batch)`."""
+    """Lets `functional_call` reach `method.loss(net, batch)`, with products in bf16 or not."""
 
-    def __init__(self, net: nn.Module) -> None:
+    def __init__(self, net: nn.Module, *, bf16: bool) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.bf16, self.device_type = net, bf16, network_device(net).type
 
     def forward(self, method: Trainable, batch: Batch) -> dict[str, Tensor]:
-        return method.loss(self.net, batch)
+        with torch.autocast(self.device_type, dtype=torch.bfloat16, enabled=self.bf16):
+            return method.loss(self.net, batch)
+
+
+def network_device(net: nn.Module) -> torch.device:
+    """Return the device of a network's first parameter."""
+    return next(net.parameters()).device
+
+
+def has_convs(net: nn.Module) -> bool:
+    """Return whether a network has convolutions of images."""
+    return any(isinstance(module, nn.Conv2d | nn.ConvTranspose2d) for module in net.modules())
+
+
+def uses_bf16(method: Trainable, net: nn.Module) -> bool:
+    """Return whether products are in bf16: by default those of convolutional networks on a GPU that has it."""
+    if method.precision != "auto":
+        return bool(method.precision == "bf16")
+    on_gpu = network_device(net).type == "cuda"
+    return on_gpu and has_convs(net) and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def evaluate_loss(
@@ -51,23 +74,22 @@ def evaluate_loss(
 ) -> dict[str, Tensor]:
     """Compute all terms of one model's loss; `names` are those of the method's attributes."""
     weights = {f"net.{k}": v for k, v in (params | buffers).items()}
-    device = next(iter(params.values())).device.type
-    with torch.autocast(device, dtype=torch.bfloat16, enabled=method.precision == "bf16"):
-        terms: dict[str, Tensor] = functional_call(objective, weights, (method.on_lane(lane_values, names), batch))
+    terms: dict[str, Tensor] = functional_call(objective, weights, (method.on_lane(lane_values, names), batch))
     return {k: v.float() for k, v in terms.items()}
 
 
-def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, traced: bool = False) -> Step:
+def make_step(method: Trainable, net: nn.Module, stacked: bool, *, traced: bool = False) -> Step:
     """Return the function that takes one step of a model, or of a stack of models.
 
     Args:
         method: Any of the models, which differ in tensors only.
         net: Its network.
         stacked: Whether the tensors have a first axis for the lanes.
-        window: Steps that share a row of the history.
         traced: Whether the compiler will trace the step.
     """
-    objective = _Objective(replace_convs(net) if stacked else net)
+    bf16 = uses_bf16(method, net)
+    use_triton = traced and bf16 and lane_conv.is_available(network_device(net))
+    objective = _Objective(replace_convs(net, use_triton=use_triton) if stacked else net, bf16=bf16)
     names = tuple(vars(method))
     prefix_of = assign_optimizers(dict(net.named_parameters()), method.optimizers())
 
@@ -89,7 +111,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
     def step(state: State, batch: Batch) -> None:
         count = state["step"].add_(1)
         t = count.float()
-        progress = ((t - 1) / method.steps).expand(state["failed"].shape)
+        progress = ((t - 1) / state["steps"]).expand(state["failed"].shape)
         batch = batch | {"progress": progress}
         grads, terms = gradients(state["params"], state["buffers"], state["lane_values"], batch)
         if method.clip:
@@ -98,35 +120,57 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, window: int, *, 
         optimizers = {prefix: adam.at_progress(progress) for prefix, adam in settings.items()}
         moments = state["first_moments"], state["second_moments"]
         adam_step(state["params"], grads, *moments, t, optimizers, prefix_of)
-        _record_terms(state, terms, window)
+        _record_terms(state, terms)
 
     return step
 
 
-def _record_terms(state: State, terms: dict[str, Tensor], window: int) -> None:
+def _record_terms(state: State, terms: dict[str, Tensor]) -> None:
     """Add the terms to the history, and remember the first step at which the loss was not finite."""
     values = torch.stack([v.detach() for v in terms.values()], -1)  # (lanes?, terms)
-    row = ((state["step"] - 1) // window).reshape(1)  # of integers: a quotient of floats may be rounded down
+    row = ((state["step"] - 1) // state["window"]).reshape(1)  # of integers: a quotient of floats may be rounded down
     state["log"].index_add_(-2, row, values[..., None, :])
     state["terms"].copy_(values)
     fails_now = (state["failed"] == 0) & ~terms["loss"].detach().isfinite()
     state["failed"].copy_(torch.where(fails_now, state["step"].float(), state["failed"]))
 
 
-def compiled_step(method: Trainable, net: nn.Module, stacked: bool, window: int, models: int) -> Step:
+def compiled_step(method: Trainable, net: nn.Module, stacked: bool, models: int) -> Step:
     """Return the step as one compiled graph, reused for packs of as many models of the same signature."""
     method = copy.copy(method)
-    device = next(net.parameters()).device.type
-    key = (type(method), method.pack_signature(), prepared_key(method), models, stacked, window, device, BACKEND)
+    device = network_device(net).type
+    key = (type(method), method.pack_signature(), prepared_key(method), models, stacked, device, BACKEND)
     if key not in _COMPILED:
+        use_compile_folder()
         dynamo = torch._dynamo.config
         dynamo.recompile_limit = max(dynamo.recompile_limit, 1_000)  # all steps are the same code to the compiler
-        step = make_step(method, copy.deepcopy(net), stacked, window, traced=True)
+        step = make_step(method, copy.deepcopy(net), stacked, traced=True)
         if len(_COMPILED) == MAX_COMPILED_STEPS:
             _COMPILED.pop(next(iter(_COMPILED)))
         options = STACKED_CONV_OPTIONS if BACKEND == "inductor" and stacked and has_replaceable_convs(net) else None
-        _COMPILED[key] = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND, options=options)
+        compiled = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND, options=options)
+        _COMPILED[key] = _mark_after(compiled, step_key(method, models, stacked=stacked))
     return _COMPILED[key]
+
+
+def step_key(method: Trainable, models: int, *, stacked: bool) -> tuple[Any, ...]:
+    """Return what identifies a compiled step in the cache; runs of other lengths share it."""
+    signature = {k: v for k, v in method.recipe().items() if k not in {*method.lane_names(), "seed", "steps"}}
+    return source_hash(type(method)), signature, method.shape_, prepared_key(method), models, stacked
+
+
+def _mark_after(step: Step, key: tuple[Any, ...]) -> Step:
+    """Return a step that is remembered as compiled after its first call."""
+    is_marked = False
+
+    def marked(state: State, batch: Batch) -> None:
+        nonlocal is_marked
+        step(state, batch)
+        if not is_marked:
+            mark_compiled(key)
+            is_marked = True
+
+    return marked
 
 
 def prepared_key(method: Trainable) -> str:
@@ -166,12 +210,13 @@ def inspect_loss(method: Trainable, net: nn.Module, data: FactorData, *, count_f
     group = LaneGroup([method], [net], data, stacked=False)
     batch = group.batch(group.sample_chunk(1), 0) | {"progress": torch.zeros((), device=group.device)}
     weights = group.state["params"], group.state["buffers"], group.state["lane_values"]
+    objective = _Objective(net, bf16=uses_bf16(method, net))
     counter = FlopCounterMode(display=False)
     layers: list[float] = []
     hooks = [module.register_forward_hook(partial(_count_layer, layers)) for module in net.modules()]
     try:
         with torch.no_grad(), counter if count_flops else contextlib.nullcontext():
-            terms = evaluate_loss(method, _Objective(net), tuple(vars(method)), *weights, batch)
+            terms = evaluate_loss(method, objective, tuple(vars(method)), *weights, batch)
     finally:
         for hook in hooks:
             hook.remove()

@@ -2,8 +2,9 @@
 
 All strategies compute the same:
 
-- `stack`: all models as one, by `vmap`. It needs the compiler: without it, `vmap` is slower than one by one.
-- `fork`: every model on its own stream, all captured in one CUDA graph. Best for convolutions on a GPU.
+- `stack`: all models as one, by `vmap`. It needs the compiler: without it, `vmap` is slower than one by one. Compiled,
+  it is the fastest on a GPU, and on a CPU for networks without convolutions.
+- `fork`: every model on its own stream, all captured in one CUDA graph. Best for convolutions without a compiler.
 - `loop`: one model after the other. Used without compiler and GPU, and for convolutions on a CPU, whose library is
   faster than the matrix products that a stack makes of them.
 """
@@ -12,37 +13,43 @@ from __future__ import annotations
 
 import contextlib
 import os
-import statistics
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
 from unweave.data.core import FactorData
-from unweave.training.pack import LaneGroup, StepRunner, Trainable
-from unweave.training.step import LossFacts, compiled_step, inspect_loss, make_step, prepared_key
+from unweave.training.compile_cache import step_file
+from unweave.training.pack import CHUNK, LaneGroup, StepRunner, Trainable
+from unweave.training.state import initial_log
+from unweave.training.step import (
+    LossFacts,
+    compiled_step,
+    has_convs,
+    inspect_loss,
+    make_step,
+    network_device,
+    step_key,
+)
 from unweave.utils.errors import InputError, first_line
 from unweave.utils.validation import is_device_lost, is_out_of_memory
 
 Candidate = tuple[str, bool]
 """A strategy, and whether it is compiled."""
-MakeRunner = Callable[[Candidate], StepRunner]
 
-MIN_SECONDS_TO_COMPILE = 60  # estimated time of a run on a CPU above which half a minute of compiling pays
+MIN_SECONDS_TO_COMPILE = 60  # estimated time of a run above which half a minute of compiling pays
+MIN_SECONDS_IF_CACHED = 20  # the same on a GPU for a step that was compiled before
 CPU_FLOPS = 2e10  # floating-point operations per second for that estimate; the same everywhere, to be reproducible
+GPU_FLOPS = 1.5e13  # of steps that are not compiled
 SECONDS_PER_PARAMETER = 1e-4  # overhead of an eager step for every weight tensor, however small
+GPU_SECONDS_PER_PARAMETER = 2e-5  # of a captured step, of all models
 MIN_STEPS_TO_COUNT = 300  # steps of all models; for fewer, counting operations takes as long as training
-MIN_STEPS_TO_RACE = 1_000  # a shorter run on a GPU is over before a race
-MIN_SECONDS_TO_RACE = 150  # on a GPU, of which a race with two compilations is a small share
 FLOPS_PER_THREAD = 1e9  # of a step: with less to do, threads wait for each other longer than they compute
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 CPU_FOLDER = Path("/sys/devices/system/cpu")
-_WINNERS: dict[tuple[Any, ...], Candidate] = {}  # of earlier races
 
 
 def choose_runner(
@@ -57,35 +64,43 @@ def choose_runner(
 ) -> StepRunner:
     """Return a runner with the requested strategy, or with the one that is probably fastest.
 
-    On a CPU it is chosen by rule, so that a restarted run takes the same path: a stack without convolutions, otherwise
-    a loop; compiled if the run is long. On a GPU it is measured, or the `previous` one for a run that was stopped.
+    It is chosen by rule, from an estimate of how long the run takes. So a restarted run takes the same path; on a GPU,
+    where the rule also depends on what is compiled already, it takes the `previous` one.
     """
-    first, device = pack[0], next(nets[0].parameters()).device
+    first, device = pack[0], network_device(nets[0])
     _check_strategy(strategy, device)
-    total_steps = len(pack) * first.steps
-    facts = inspect_loss(first, nets[0], data, count_flops=total_steps >= MIN_STEPS_TO_COUNT)
+    count_flops = len(pack) * first.steps >= MIN_STEPS_TO_COUNT
+    facts = inspect_loss(first, nets[0], data, count_flops=count_flops)
     make = partial(_make_runner, pack, nets, data, facts, window)
-    has_convs = any(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in nets[0].modules())
-    if device.type == "cuda":
-        if previous and strategy == "auto":
-            return make((previous.partition(",")[0], previous.endswith("compiled")))
-        key = (type(first), first.pack_signature(), prepared_key(first), len(pack), torch.cuda.get_device_name(device))
-        return _choose_on_gpu(make, key, first.steps, has_convs, compiling, strategy)
-    seconds = total_steps * (SECONDS_PER_PARAMETER * len(list(nets[0].parameters())) + facts.flops / CPU_FLOPS)
-    is_long = total_steps >= MIN_STEPS_TO_COUNT and seconds > MIN_SECONDS_TO_COMPILE
-    if compiling == "always" or (compiling == "auto" and is_long):
-        fastest = "stack" if len(pack) > 1 and not has_convs else "loop"
+    on_gpu, convs = device.type == "cuda", has_convs(nets[0])
+    if on_gpu and previous and strategy == "auto":
+        return make((previous.partition(",")[0], previous.endswith("compiled")))
+    pays = count_flops and _compiling_pays(first, nets[0], facts, len(pack))
+    if compiling == "always" or (compiling == "auto" and pays):
+        fastest = "stack" if on_gpu or (len(pack) > 1 and not convs) else "loop"
         try:
             runner = make((fastest if strategy == "auto" else strategy, True))
             with use_threads(runner.threads):  # compiled code is made for a number of threads
-                runner.warm_up()
+                runner.warm_up(min(CHUNK, first.steps))
             return runner
         except Exception as error:  # no compiler, or a loss that is not one graph
-            if compiling == "always":
+            if compiling == "always" or is_out_of_memory(error) or is_device_lost(error):
                 raise
             text = f"{first.name} cannot be compiled here and trains model by model, slower: {first_line(error)}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-    return make(("loop" if strategy == "auto" else strategy, False))
+    usual = "loop" if not on_gpu else "fork" if convs or len(pack) == 1 else "stack"
+    return make((usual if strategy == "auto" else strategy, False))
+
+
+def _compiling_pays(method: Trainable, net: nn.Module, facts: LossFacts, models: int) -> bool:
+    """Return whether a run without compiling would take so long that compiling is a small share of it."""
+    parameters = len(list(net.parameters()))
+    if network_device(net).type == "cpu":
+        seconds = models * (SECONDS_PER_PARAMETER * parameters + facts.flops / CPU_FLOPS)
+        return method.steps * seconds > MIN_SECONDS_TO_COMPILE
+    seconds = GPU_SECONDS_PER_PARAMETER * parameters + models * facts.flops / GPU_FLOPS
+    is_cached = step_file(step_key(method, models, stacked=True)).exists()
+    return method.steps * seconds > (MIN_SECONDS_IF_CACHED if is_cached else MIN_SECONDS_TO_COMPILE)
 
 
 def _check_strategy(strategy: str, device: torch.device) -> None:
@@ -108,16 +123,14 @@ def _make_runner(
     stacked = strategy == "stack"
     slices = [slice(None)] if stacked else [slice(i, i + 1) for i in range(len(pack))]
     groups = [LaneGroup(pack[s], nets[s], data, stacked) for s in slices]
-    rows, terms = -(-pack[0].steps // window), facts.terms
+    terms = facts.terms
     for group in groups:
         lanes = (len(group.methods),) if stacked else ()
-        zeros = partial(torch.zeros, device=group.device)
-        group.state |= {"log": zeros((*lanes, rows, len(terms))), "terms": zeros((*lanes, len(terms)))}
-        group.state |= {"failed": zeros(lanes), "step": zeros((), dtype=torch.int64)}
+        group.state |= initial_log(lanes, len(terms), pack[0].steps, window, group.device)
     if compiled:
-        step = compiled_step(pack[0], nets[0], stacked, window, len(groups[0].methods))
+        step = compiled_step(pack[0], nets[0], stacked, len(groups[0].methods))
     else:
-        step = make_step(pack[0], nets[0], stacked, window)
+        step = make_step(pack[0], nets[0], stacked)
     on_cpu = groups[0].device.type == "cpu"
     threads = choose_threads(facts.layer_flops * len(groups[0].methods)) if on_cpu else torch.get_num_threads()
     return StepRunner(groups, step, terms, f"{strategy}, compiled" if compiled else strategy, threads)
@@ -155,65 +168,6 @@ def use_threads(threads: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-# Races on a GPU -------------------------------------------------------------------------------------------------------
-
-
-def _choose_on_gpu(
-    make: MakeRunner, key: tuple[Any, ...], steps: int, has_convs: bool, compiling: str, strategy: str
-) -> StepRunner:
-    """Choose by a short race if the run is long; the winner is reused for packs with the same key."""
-    compiled, models = compiling == "always", key[3]
-    usual = "fork" if has_convs or models == 1 else "stack"
-    if strategy != "auto" or steps < MIN_STEPS_TO_RACE:
-        return make((usual if strategy == "auto" else strategy, compiled))
-    key = (*key, compiling)
-    if key not in _WINNERS:
-        _WINNERS[key] = _find_fastest(make, (usual, compiled), steps, compiling)
-    return make(_WINNERS[key])
-
-
-def _find_fastest(make: MakeRunner, usual: Candidate, steps: int, compiling: str) -> Candidate:
-    """Time the usual strategy, and the others if it fails or the run is long; return the fastest."""
-    seconds = _time_candidates([usual], make)
-    if not seconds or min(seconds.values()) * steps > MIN_SECONDS_TO_RACE:
-        choices = {"always": (True,), "never": (False,)}.get(compiling, (True, False))
-        others = [("fork", False), ("fork", True), ("stack", True)]
-        seconds |= _time_candidates([c for c in others if c[1] in choices and c != usual], make)
-    if not seconds:
-        raise InputError("no strategy works on this device (see the warnings): try device='cpu'")
-    return min(seconds, key=lambda candidate: seconds[candidate])
-
-
-def _time_candidates(candidates: Sequence[Candidate], make: MakeRunner) -> dict[Candidate, float]:
-    """Return the seconds per step of every candidate that works here; warn about the others."""
-    seconds, memory_error = {}, ""
-    for candidate in candidates:
-        try:
-            seconds[candidate] = _seconds_per_step(make(candidate))
-        except Exception as error:
-            if is_device_lost(error):
-                raise
-            memory_error = first_line(error) if is_out_of_memory(error) else memory_error
-            text = f"strategy {candidate[0]!r} was left out: {first_line(error)}"
-            warnings.warn(text, RuntimeWarning, stacklevel=5)
-    if memory_error and not seconds:  # callers may try again with fewer models
-        raise torch.OutOfMemoryError(memory_error)
-    return seconds
-
-
-def _seconds_per_step(runner: StepRunner, steps: int = 30) -> float:
-    """Time steps on copies of the models: the median of three rounds, after the capture."""
-    runner.run(steps)
-    seconds = []
-    for _ in range(3):
-        torch.cuda.synchronize(runner.device)
-        start = time.perf_counter()
-        runner.run(steps)
-        torch.cuda.synchronize(runner.device)
-        seconds.append((time.perf_counter() - start) / steps)
-    return statistics.median(seconds)
 
 
 # Precision ------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class NormalizingFlow(Neural):
     """Adam's learning rate. 0: 0.01 for vectors and 0.0003 for images, as in the paper."""
     lr_decay_after: float = 0.625
     """Share of the steps after which the learning rate is a tenth of `lr`. 1: it stays as it is."""
-    precision: Literal["single", "tf32", "bf16"] = "single"
+    precision: Literal["auto", "single", "tf32", "bf16"] = "single"
     """Precision of matrix products on a GPU. 'single' is exact; the others are as coarse as the noise, and faster."""
     noise: Lane = 0.01
     """Standard deviation of the noise added to the observations, standardized or not, in every step."""

@@ -58,12 +58,12 @@ class AdaptiveMixin(Base):
 
     def loss(self, net: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """Compute reconstruction + beta KL of both observations, with merged posteriors."""
-        x, x2 = batch["x"], batch["x2"]
-        q, q2 = self.merge_shared(posterior(net, x), posterior(net, x2))
-        rec = self.reconstruction_loss(x, net.decoder(q.sample(batch["eps"])))
-        rec2 = self.reconstruction_loss(x2, net.decoder(q2.sample(batch["eps2"])))
-        kl_of_both = 0.5 * (mean_kl(q) + mean_kl(q2))
-        return weighted_sum({"rec": (1, 0.5 * (rec + rec2).mean()), "kl": (self.beta, kl_of_both)})
+        x = torch.cat([batch["x"], batch["x2"]])  # one pass through the networks for both, (2 n, ...)
+        first, second = (Normal(*half) for half in zip(*(v.chunk(2) for v in posterior(net, x)), strict=True))
+        q, q2 = self.merge_shared(first, second)
+        z = torch.cat([q.sample(batch["eps"]), q2.sample(batch["eps2"])])
+        rec = self.reconstruction_loss(x, net.decoder(z)).mean()
+        return weighted_sum({"rec": (1, rec), "kl": (self.beta, 0.5 * (mean_kl(q) + mean_kl(q2)))})
 
     def merge_shared(self, q: Normal, q2: Normal) -> tuple[Normal, Normal]:
         """Return both posteriors with the common one in shared codes, Eqs. 5 to 7.

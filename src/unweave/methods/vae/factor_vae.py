@@ -87,5 +87,6 @@ class FactorVAE(VAE):
         tc = apply_frozen(net.critic, z).mean()
         z2 = posterior(net, batch["x2"]).sample(batch["eps2"]).detach()
         z2 = permute_columns(z2, batch["shuffle"].argsort(0).repeat_interleave(self.feature_dim, 1))
-        critic = 0.5 * (F.softplus(-net.critic(z.detach())).mean() + F.softplus(net.critic(z2)).mean())
+        joint, marginals = net.critic(torch.cat([z.detach(), z2])).chunk(2)
+        critic = 0.5 * (F.softplus(-joint).mean() + F.softplus(marginals).mean())
         return weighted_sum({"rec": (1, rec), "kl": (1, mean_kl(q)), "tc": (self.gamma, tc), "critic": (1, critic)})

@@ -1,0 +1,179 @@
+"""The cache of compiled steps: a folder of the user's own for each combination of versions and device.
+
+torch stores what it compiles in the folder TORCHINDUCTOR_CACHE_DIR. By default that is a folder for temporary files,
+which other users may create first and which a restart removes. Entries of the cache are code that is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import shutil
+import stat
+import sys
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+
+from unweave.data.downloads import cache_folder
+from unweave.utils.errors import InputError
+from unweave.utils.storage import atomic_file
+
+VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+STEPS = "unweave-steps"  # folder of empty files named after the steps that were compiled
+IDENTITY_FILE = "identity.json"
+MAX_IDENTITY_BYTES = 10_000
+
+
+def cache_identity() -> dict[str, str]:
+    """Return the versions and the device that compiled steps depend on."""
+    try:
+        triton = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        triton = "none"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
+    python = f"{sys.implementation.cache_tag}-{platform.machine()}"
+    return {"torch": torch.__version__, "triton": triton, "python": python, "device": device}
+
+
+def compile_folder() -> Path:
+    """Return the folder for this machine's versions and device; it need not exist."""
+    values = "-".join(cache_identity().values())
+    name = "".join(c if c.isalnum() or c in ".+-" else "_" for c in values)
+    return cache_folder() / "compiled" / name
+
+
+def use_compile_folder() -> Path | None:
+    """Let torch store compiled steps in the user's folder, unless the user has named another one.
+
+    Returns:
+        The folder, or None if it cannot be used; torch's own default is used then.
+    """
+    folder = Path(os.environ.get(VARIABLE) or compile_folder())
+    if VARIABLE in os.environ:
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)  # raises an error if the folder belongs to another user
+    except OSError:
+        return None
+    os.environ[VARIABLE] = str(folder)
+    return folder
+
+
+def step_file(key: object) -> Path:
+    """Return the file that marks a step as compiled; `key` identifies the step."""
+    folder = Path(os.environ.get(VARIABLE) or compile_folder())
+    return folder / STEPS / hashlib.sha256(repr(key).encode()).hexdigest()
+
+
+def mark_compiled(key: object) -> None:
+    """Remember that a step was compiled, so that `step_file(key)` exists from now on."""
+    try:
+        step_file(key).parent.mkdir(parents=True, exist_ok=True)
+        step_file(key).touch()
+    except OSError:
+        pass  # compiling is estimated to take longer next time, no more
+
+
+# Shipping -------------------------------------------------------------------------------------------------------------
+
+
+def describe_cache() -> dict[str, Any]:
+    """Return folder, number of files and of compiled steps, megabytes, and what the cache is valid for."""
+    folder = compile_folder()
+    sizes = [path.stat().st_size for path in _files(folder)]
+    steps = len(list((folder / STEPS).glob("*")))
+    head = {"folder": str(folder), "steps": steps, "files": len(sizes), "MB": round(sum(sizes) / 1e6, 1)}
+    return head | cache_identity()
+
+
+def clear_cache() -> None:
+    """Remove what was compiled for these versions and this device."""
+    shutil.rmtree(compile_folder(), ignore_errors=True)
+
+
+def pack_cache(path: Path) -> int:
+    """Write the cache to a compressed tar file, atomically; return the number of files in it."""
+    folder = compile_folder()
+    files = _files(folder)
+    if not files:
+        raise InputError(f"{folder} has no compiled steps yet: train a model with compiled steps first")
+    identity = json.dumps(cache_identity()).encode()
+    with atomic_file(path) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        head = tarfile.TarInfo(IDENTITY_FILE)
+        head.size = len(identity)
+        archive.addfile(head, io.BytesIO(identity))
+        for name in files:
+            archive.add(name, arcname=str(PurePosixPath("cache", *name.relative_to(folder).parts)), recursive=False)
+    path.chmod(0o600)
+    return len(files)
+
+
+def unpack_cache(path: Path) -> int:
+    """Add the files of `pack_cache` to the cache of this machine; return the number of files.
+
+    Raises:
+        InputError: If it is no such file, comes from other versions or another device, holds anything but plain files
+            inside of its folder, or may be changed by other users.
+    """
+    _refuse_foreign_file(path)
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            _check_identity(archive, path)
+            with tempfile.TemporaryDirectory() as temporary:
+                archive.extractall(temporary, filter="data")  # refuses paths and links that lead outside
+                return _move_files(Path(temporary) / "cache")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"{path} cannot be unpacked: {error}") from error
+
+
+def _refuse_foreign_file(path: Path) -> None:
+    """Raise an error for a file that another user owns or may write to: its content is executed."""
+    if not path.is_file():
+        raise InputError(f"{path} is no file: expected one that `unweave cache pack` has written")
+    status = path.stat()
+    is_own = not hasattr(os, "getuid") or status.st_uid in (0, os.getuid())
+    if not is_own or status.st_mode & stat.S_IWOTH:
+        text = f"{path} belongs to another user, or all users may write to it"
+        raise InputError(f"{text}: what it holds would be executed; copy it from a source you trust")
+
+
+def _check_identity(archive: tarfile.TarFile, path: Path) -> None:
+    """Raise an error unless the archive was packed with the versions and the device of this machine."""
+    head = archive.next()
+    file = archive.extractfile(head) if head is not None and head.name == IDENTITY_FILE and head.isreg() else None
+    if file is None:
+        raise InputError(f"{path} is no cache: expected a file that `unweave cache pack` has written")
+    packed, here = json.loads(file.read(MAX_IDENTITY_BYTES)), cache_identity()
+    other = {name: value for name, value in packed.items() if value != here.get(name)}
+    if other or packed.keys() != here.keys():
+        text = ", ".join(f"{name} {value} (here {here.get(name)})" for name, value in other.items())
+        raise InputError(f"{path} was packed with {text or 'another version'}: compiled steps work with the same only")
+
+
+def _move_files(folder: Path) -> int:
+    """Move files to the cache, those that it has already too; return their number."""
+    target = compile_folder()
+    target.mkdir(parents=True, exist_ok=True, mode=0o700)
+    target.chmod(0o700)
+    files = _files(folder)
+    for file in files:
+        place = target / file.relative_to(folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(place) as out:
+            out.write(file.read_bytes())
+    return len(files)
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return all plain files of a folder, sorted; without those that a process is writing or locks."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in files if not path.name.endswith((".tmp", ".lock")))
