@@ -246,6 +246,7 @@ def test_all_codes_of_a_feature_are_exchanged_together():
     mask = method.feature_mask(torch.tensor([2, 0]), torch.zeros(2, 6))
     assert mask.tolist() == [[False] * 4 + [True] * 2, [True] * 2 + [False] * 4]
     assert method.feature_groups() == [[0, 1], [2, 3], [4, 5]]
+    assert method.named_codes() == {"codes 1 to 2": [0, 1], "codes 3 to 4": [2, 3], "codes 5 to 6": [4, 5]}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from PIL import Image
 from tests.report.browser import CHROMIUM, Browser
 from unweave import Factor, InputError, Table, as_data, explore
 from unweave.datasets import SquaresXY
-from unweave.methods import PCA, HessianICA, LinearICA
+from unweave.methods import PCA, HessianICA, LinearICA, SwapContrast
 from unweave.report import page as report_page
 from unweave.report.explorer import data as explorer_data
 from unweave.report.explorer.data import describe_data, sample_data
@@ -233,6 +233,28 @@ def test_input_moves_codes_pictures_map_and_address(page, tmp_path):
         assert browser.evaluate("unweaveExplorer.state.start") > 0, "a click on the map starts there"
         assert browser.evaluate("unweaveExplorer.state.swapped") == []
         browser.wait_for("location.hash.startsWith(`#i=${unweaveExplorer.state.start}&`)")
+        assert not browser.problems()
+
+
+@needs_chromium
+def test_nuisances_are_exchanged_at_once(squares, tmp_path):
+    """Swap and contrast: one button takes all nuisance codes of the second observation, and no class code."""
+    labels = pd.DataFrame({"side": np.arange(300) % 2, "light": np.arange(300) // 2 % 3})
+    x = squares.render(squares.all_points(1_000)).numpy()
+    method = SwapContrast(predictive_dim=2, nuisance_dim=2, label="side", steps=2, batch_size=16).fit(x, labels)
+    with Browser(explore(method, x, tmp_path / "page.html"), tmp_path / "profile") as browser:
+        browser.press("s")
+        browser.wait_for("unweaveExplorer.state.second >= 0")
+        names = browser.evaluate("[...document.querySelectorAll('#swap-tools button')].map((b) => b.textContent)")
+        assert names[-2:] == ["Take class codes", "Take nuisance codes"]
+        x, y, *_ = browser.center("#swap-tools button:last-child")
+        browser.click(x, y)
+        browser.wait_for("unweaveExplorer.state.swapped.length === 2")
+        z, own, second = browser.evaluate(
+            "[unweaveExplorer.z, unweaveExplorer.model.codesOf(unweaveExplorer.state.start),"
+            " unweaveExplorer.model.codesOf(unweaveExplorer.state.second)].map((values) => [...values])"
+        )
+        assert z == own[:2] + second[2:]
         assert not browser.problems()
 
 

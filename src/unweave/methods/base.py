@@ -138,6 +138,11 @@ class Method(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         check_is_fitted(self)
         return [[j] for j in range(self.latent_dim_)]
 
+    def named_codes(self) -> dict[str, list[int]]:
+        """Return groups of codes by name, for exchanging them between observations; by default features of several."""
+        groups = [group for group in self.feature_groups() if len(group) > 1]
+        return {f"codes {group[0] + 1} to {group[-1] + 1}": group for group in groups}
+
     def code_periods(self) -> tuple[float | None, ...]:
         """Return the period of each code: 2 pi for an angle in radians, None for an ordinary number."""
         check_is_fitted(self)

@@ -314,3 +314,10 @@ def test_further_mistakes_are_refused(labeled_table):
         as_pairs(x[:5], x[5:10], changed=[[1], [1, 2]])
     with pytest.raises(NotFittedError):
         SwapContrast().get_feature_names_out()
+
+
+def test_class_and_nuisance_codes_are_named(labeled_table):
+    x, c = labeled_table
+    method = SwapContrast(predictive_dim=2, nuisance_dim=3, label="kind", **SMALL).fit(x, c)
+    assert method.named_codes() == {"class codes": [0, 1], "nuisance codes": [2, 3, 4]}
+    assert unweave.methods.VAEClassifier(latent_dim=3, label="kind", **SMALL).fit(x, c).named_codes() == {}

@@ -75,6 +75,13 @@ class LatentClassifierMixin(ClassifierMixin, Neural):
         """Return the index of the class of each level of the label, (n,)."""
         return torch.searchsorted(torch.tensor(self.levels_, device=u.device), u.contiguous())
 
+    def named_codes(self) -> dict[str, list[int]]:
+        """Return the codes that predict the class and the others, if there are others."""
+        codes = super().named_codes()
+        predictive = self.select_predictive(torch.arange(self.latent_dim_)[None])[0].tolist()
+        others = [j for j in range(self.latent_dim_) if j not in predictive]
+        return {"class codes": predictive, "nuisance codes": others} if others else codes
+
     def select_predictive(self, z: Tensor) -> Tensor:
         """Return the codes that the classifier takes, (n, d) -> (n, d or fewer); all by default."""
         return z

@@ -183,9 +183,8 @@ const UnweaveExplorer = (() => {
       };
       for (const [name, action] of Object.entries(actions)) document.getElementById(`do-${name}`).addEventListener("click", action);
       const tools = document.getElementById("swap-tools");
-      this.model.groups.forEach((codes) => {
-        const text = `Codes ${codes.map((code) => code + 1).join(", ")}`;
-        tools.append(make("button", { type: "button", text, onclick: () => this.swapGroup(codes) }));
+      this.model.groups.forEach(({ name, codes }) => {
+        tools.append(make("button", { type: "button", text: `Take ${name}`, onclick: () => this.swapGroup(codes) }));
       });
     }
 

@@ -27,7 +27,7 @@ const UnweavePanel = (() => {
       const { model, otherModel } = this.app;
       const edited = { decoder: "edited", grid: "edited (nearest decoded)", observed: "nearest (observed)" };
       const parts = [["original", "original"]];
-      if (model.source !== "observed") parts.push(["reconstruction", "reconstruction"]);
+      if (model.source !== "observed") parts.push(["reconstruction", "recon\u00adstruction"]);
       parts.push(["edited", otherModel ? `${edited[model.source]}, ${model.name}` : edited[model.source]]);
       if (otherModel) parts.push(["other", `${edited[otherModel.source]}, ${otherModel.name}`]);
       if (model.hasDecoder) parts.push(["difference", "difference"]);
