@@ -23,6 +23,7 @@ what a call before has measured there on the same device, and this one does not,
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import json
 import os
@@ -55,6 +56,8 @@ from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordi
 from unweave.metrics import mcc, score_many
 from unweave.training.loop import initialize_network, train
 from unweave.training.pack import CHUNK, LaneGroup, StepRunner
+from unweave.training.state import initial_log
+from unweave.training.step import make_step
 from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
 
@@ -66,9 +69,9 @@ LANES = (
 HOW = {"fork": ("fork", "never"), "fork, compiled": ("fork", "always"), "stack, compiled": ("stack", "always")}
 Section = Literal["training", "lanes", "data", "scores", "spectral"]
 NAMES = ("case", "how", "precision", "models")
-NEXT = {"auto": ("tf32", "bf16"), "single": ("single", "tf32")}
+NEXT = {"tf32": ("tf32", "bf16"), "single": ("single", "tf32")}
 STEPS = 10**6  # far away, so that schedules do not end
-EAGER_ROUNDS = 3  # of the slow loop, at most
+EAGER_ROUNDS, EAGER_STEPS = 3, 20  # of the slow loop, at most
 
 
 @dataclass(kw_only=True)
@@ -247,18 +250,19 @@ def packed(pack: list[Any], data: FactorData, how: str) -> StepRunner:
     return choose_runner(pack, nets, data, window=STEPS, compiling=compiling, strategy=strategy)
 
 
-def rate(run: Callable[[int], None], options: Options, most: int = 10**6) -> float:
-    """Steps per second, the median over rounds, of which there are at most so many."""
+def rate(run: Callable[[int], None], options: Options, most: int = 10**6, steps: int = 10**6) -> float:
+    """Steps per second, the median over rounds, of which there are at most so many, of so many steps."""
+    steps = min(steps, options.steps)
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     found = []
     with the_device(alone=True):
-        run(options.steps)
+        run(steps)
         for _ in range(min(options.rounds, most)):
             wait()
             start = time.perf_counter()
-            run(options.steps)
+            run(steps)
             wait()
-            found.append(options.steps / (time.perf_counter() - start))
+            found.append(steps / (time.perf_counter() - start))
     return statistics.median(found)
 
 
@@ -270,11 +274,12 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
         data = load(options.device)
         shared = settings | {"steps": STEPS, "device": options.device}
         alone = cls(**shared)
+        alone.precision = "tf32" if alone.precision == "auto" else alone.precision
 
         @cache
         def base(name: str = name, alone: Any = alone, data: FactorData = data) -> float:
             with matmul_precision(alone):
-                found = rate(eager(alone, data), options, EAGER_ROUNDS)
+                found = rate(eager(alone, data), options, EAGER_ROUNDS, EAGER_STEPS)
             keep({"case": name, "how": "eager loop", "precision": alone.precision, "models": 1, "model-steps/s": found})
             return found
 
@@ -321,6 +326,7 @@ def measured(
                 if on_gpu:
                     torch.cuda.synchronize()  # others may measure from now on, and none may end with work under way
                 started = time.perf_counter() - begun
+                off = {} if options.warm or options.counters else deviations(runner, pack[-1], data)
             if options.counters:
                 count_step(runner)
             if options.warm or options.counters:
@@ -331,8 +337,35 @@ def measured(
     except Exception as error:
         return {"error": f"{type(error).__name__}: {first_line(error)[:200]}"}, None
     found = {"model-steps/s": round(speed, 1), "ratio": round(speed / eagerly, 1), "eager": round(eagerly, 1)}
-    found |= {"GiB": round(memory, 2), "seconds to start": round(started, 1)}
+    found |= {"GiB": round(memory, 2), "seconds to start": round(started, 1)} | off
     return found, runner
+
+
+def deviations(runner: StepRunner, method: Any, data: FactorData) -> dict[str, float]:
+    """How far Adam's first moments of the last model are from those of the model alone in float32, after two steps.
+
+    Relative, for the runner, which has taken two steps; and for the model alone in the precision of the runner.
+    """
+
+    def alone(precision: str) -> dict[str, Tensor]:
+        single = copy.copy(method)
+        single.precision = precision
+        with matmul_precision(single):
+            (net,) = ready([single], data)
+            group = LaneGroup([single], [net], data, stacked=False)
+            group.state |= initial_log((), len(runner.terms), single.steps, single.steps, group.device)
+            step, chunk = make_step(single, net, stacked=False), group.sample_chunk(2)
+            for i in range(2):
+                step(group.state, group.batch(chunk, i))
+        return group.state["first_moments"]
+
+    exact = alone("single")
+    *_, lane = (state for group in runner.groups for state in group.lane_states())
+    others = {"off": lane["first_moments"], "off alone": alone(method.precision)}
+    return {
+        name: round((total(m[k] - v for k, v in exact.items()) / total(exact.values())) ** 0.5, 6)
+        for name, m in others.items()
+    }
 
 
 def count_step(runner: StepRunner) -> None:
@@ -534,7 +567,18 @@ def main(options: Options) -> None:
         with contextlib.nullcontext() if part in ("training", "data") else the_device(alone=True):  # those two do so
             makers[part](options, keep)
     trained = [row for row in rows if row.get("model-steps/s")]
-    columns = ["case", "how", "precision", "models", "model-steps/s", "ratio", "GiB", "seconds to start"]
+    columns = [
+        "case",
+        "how",
+        "precision",
+        "models",
+        "model-steps/s",
+        "ratio",
+        "GiB",
+        "seconds to start",
+        "off",
+        "off alone",
+    ]
     lines = [
         [f"{row.get(c, ''):,.0f}" if c == "model-steps/s" else str(row.get(c, "")) for c in columns] for row in trained
     ]

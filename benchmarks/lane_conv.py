@@ -76,8 +76,10 @@ def variant(block_m: int, warps: int, stages: int) -> Iterator[None]:
     def blocks(rows: int, columns: int, lanes: int) -> tuple[int, int]:
         return block_m, lane_conv._power_of_two(columns, 128)
 
-    launch = {"num_warps": warps, "num_stages": stages}
-    with mock.patch.object(lane_conv, "_blocks", blocks), mock.patch.object(lane_conv, "LAUNCH", launch):
+    def launch(height: int, width: int, channels: int) -> dict[str, int]:
+        return {"num_warps": warps, "num_stages": stages}
+
+    with mock.patch.object(lane_conv, "_blocks", blocks), mock.patch.object(lane_conv, "_launch", launch):
         yield
 
 

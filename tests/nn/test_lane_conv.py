@@ -122,3 +122,24 @@ def test_kernels_give_what_torch_gives():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_kernels_compile_for_a_gpu():
+    """Triton compiles for a GPU without one; it refuses names and types that its interpreter accepts."""
+    pytest.importorskip("triton")
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler import compile as compile_kernel
+
+    from unweave.nn import lane_conv_kernels as kernels
+
+    types = {"image": "*bf16", "weight": "*bf16", "gradient": "*bf16", "bias": "*fp32", "out": "*bf16"}
+    sizes = {"A": 32, "B": 32, "SIDE": 4, "STRIDE": 2, "SLOPE": 0.0, "HAS_BIAS": True, "PART": 1024}
+    sizes |= {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 64}
+    for kernel in (kernels.convolve_kernel, kernels.upsample_kernel, kernels.weight_gradient_kernel):
+        own = {name: value for name, value in sizes.items() if name in kernel.arg_names}
+        signature = {name: "constexpr" if name in own else types.get(name, "i32") for name in kernel.arg_names}
+        aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if name in types}
+        code = compile_kernel(ASTSource(kernel, signature, own, aligned), target=GPUTarget("cuda", 90, 32)).asm["ptx"]
+        assert "st.global.v4.b32" in code  # 16 bytes at once
+        assert "cp.async.cg.shared.global" in code

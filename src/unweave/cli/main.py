@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from unweave import __version__
 from unweave.cli.advise import recommend
+from unweave.cli.cache import cache
 from unweave.cli.data import data
 from unweave.cli.demo import demo
 from unweave.cli.draw import draw
@@ -34,7 +35,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "demo": demo, "advise": recommend, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
     "explore": explore_run,
     "score": score, "explain": explain_scores, "select": select,
-    "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data,
+    "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data, "cache": cache,
 }  # fmt: skip
 TRAINING_COMMANDS = ("fit", "study", "paper")  # these write checkpoints
 INTERNAL_ERROR, INTERRUPTED, TERMINATED = 1, 130, 143  # exit codes

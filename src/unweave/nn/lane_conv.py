@@ -15,7 +15,8 @@ from torch.library import triton_op, wrap_triton
 
 PRECISION = torch.bfloat16  # of images and products; sums are in float32
 TARGET_PROGRAMS = 528  # of a kernel, to fill the device: four for each of the 132 multiprocessors of an H200
-LAUNCH = {"num_warps": 4, "num_stages": 3}
+STAGES = 3  # blocks that are loaded while others are multiplied
+MAX_WARP_BLOCK = 2**13  # numbers of a result block for four warps; larger ones need eight, for their registers
 MIN_PARTS_ROWS = 256  # pixels that a program sums at least, when a gradient is split over programs
 
 
@@ -200,7 +201,7 @@ def run_convolve(image: Tensor, weight: Tensor, bias: Tensor | None, stride: int
     wrap_triton(convolve_kernel)[grid](
         image.contiguous(), matrix, matrix if bias is None else bias.contiguous(), out, rows, H, W, h, w,
         A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(side * side * a, 64), **LAUNCH,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(side * side * a, 64), **_launch(block_m, block_n, a),
     )  # fmt: skip
     return out
 
@@ -220,7 +221,7 @@ def run_upsample(image: Tensor, weight: Tensor, bias: Tensor | None, height: int
     wrap_triton(upsample_kernel)[grid](
         image.contiguous(), matrix, matrix if bias is None else bias.contiguous(), out, rows, height, width, h, w,
         A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(4 * a, 64), **LAUNCH,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(4 * a, 64), **_launch(block_m, block_n, a),
     )  # fmt: skip
     return out
 
@@ -240,7 +241,8 @@ def run_weight_gradient(image: Tensor, gradient: Tensor, side: int, stride: int)
     sums = image.new_empty((parts, lanes, columns, b), dtype=torch.float32)
     wrap_triton(weight_gradient_kernel)[(tiles, parts, lanes)](
         image.contiguous(), gradient.contiguous(), sums, rows, H, W, h, w, lanes,
-        A=a, B=b, SIDE=side, STRIDE=stride, PART=part, BLOCK_M=64, BLOCK_N=block_n, BLOCK_K=block_k, **LAUNCH,
+        A=a, B=b, SIDE=side, STRIDE=stride, PART=part, BLOCK_M=64, BLOCK_N=block_n, BLOCK_K=block_k,
+        **_launch(block_k, block_n, a),
     )  # fmt: skip
     total = sums.sum(0).reshape(*lane_axes, side, side, a, b)
     return total.movedim((-1, -2), (-4, -3)).contiguous()
@@ -261,3 +263,9 @@ def _blocks(rows: int, columns: int, lanes: int) -> tuple[int, int]:
     column_blocks = -(-columns // block_n)
     is_filled = -(-rows // 128) * column_blocks * lanes >= TARGET_PROGRAMS // 2
     return 128 if is_filled else 64, block_n
+
+
+def _launch(height: int, width: int, channels: int) -> dict[str, int]:
+    """Return how to launch a kernel whose programs compute blocks of height x width from images with `channels`."""
+    is_small = height * width <= MAX_WARP_BLOCK and channels % 8 == 0  # fewer channels are loaded one by one
+    return {"num_warps": 4 if is_small else 8, "num_stages": STAGES}
