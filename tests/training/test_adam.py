@@ -1,5 +1,8 @@
 """Adam, gradient clipping, and which optimizer a parameter has."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -41,6 +44,27 @@ def test_a_stack_has_a_learning_rate_for_every_lane():
     optimizers = {"": Adam(torch.tensor([0.1, 0.5]))}
     adam_step(p, {"w": torch.ones(2, 3, 3)}, m, v, torch.tensor(1.0), optimizers, {"w": ""})
     torch.testing.assert_close(p["w"][:, 0, 0], torch.tensor([-0.1, -0.5]))  # the first step has the size of lr
+
+
+def test_schedules_lower_the_learning_rate():
+    progress = torch.tensor([0.0, 0.25, 0.5, 0.8])
+    rate = {name: Adam(2.0).at_progress(progress, name).lr for name in ("constant", "cosine", "step")}
+    assert rate["constant"] == 2.0
+    torch.testing.assert_close(rate["cosine"], torch.tensor([2.0, 1 + 0.5**0.5, 1.0, 1 - math.cos(0.2 * math.pi)]))
+    torch.testing.assert_close(rate["step"], torch.tensor([2.0, 2.0, 0.2, 0.02]))
+    both = Adam(2.0, decay_after=0.3).at_progress(progress, "step").lr
+    torch.testing.assert_close(both, torch.tensor([2.0, 2.0, 0.02, 0.002]))
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "step"])
+def test_a_schedule_applies_to_all_weights_from_the_second_step_on(schedule):
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    for steps in (1, 2):
+        plain, scheduled = (
+            dict(small_method("factor-vae", steps=steps, lr=1e-2, lr_schedule=name).fit(x).net_.named_parameters())
+            for name in ("constant", schedule)
+        )
+        assert [torch.equal(plain[k], scheduled[k]) for k in plain] == [steps == 1] * len(plain), "critic included"
 
 
 def test_clipping_is_by_the_norm_of_all_weights_of_a_lane():

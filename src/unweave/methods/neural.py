@@ -23,7 +23,7 @@ from unweave.methods.base import FigureName, Method
 from unweave.methods.encoding import SCALING_ATTRIBUTES, learn_scaling
 from unweave.methods.persistence import saved_settings
 from unweave.methods.restarts import train_restarts
-from unweave.training.adam import Adam
+from unweave.training.adam import Adam, Schedule
 from unweave.training.loop import Callback, Failure, train
 from unweave.training.strategies import allow_tf32, matmul_precision
 from unweave.utils.errors import InputError, constant_data_error, refuse_former_names
@@ -76,6 +76,8 @@ class Neural(Method):
     """Observations per step."""
     lr: Lane = 5e-4
     """Learning rate of Adam."""
+    lr_schedule: Schedule = "constant"
+    """Learning rate over the steps: 'cosine' falls to zero, 'step' is divided by 10 after 1/2 and 3/4 of them."""
     clip: float = 0.0
     """Maximum norm of the gradient of all weights; 0 for no clipping."""
     precision: Literal["auto", "single", "tf32", "bf16"] = "auto"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from math import pi
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from unweave.utils.errors import InputError
+
+Schedule = Literal["constant", "cosine", "step"]
 
 
 class Adam(NamedTuple):
@@ -23,11 +26,19 @@ class Adam(NamedTuple):
     decay_after: float = 1.0
     """Share of the steps, in [0, 1], after which the learning rate is divided by ten."""
 
-    def at_progress(self, progress: Tensor) -> Adam:
-        """Return the settings with the learning rate at a progress in [0, 1]."""
-        if self.decay_after >= 1:
-            return self
-        return self._replace(lr=self.lr * torch.where(progress < self.decay_after, 1.0, 0.1))
+    def at_progress(self, progress: Tensor, schedule: Schedule = "constant") -> Adam:
+        """Return the settings with the learning rate at a progress in [0, 1].
+
+        The rate falls to zero along half a cosine, or is divided by ten after half and again after three quarters.
+        """
+        lr = self.lr
+        if self.decay_after < 1:
+            lr = lr * torch.where(progress < self.decay_after, 1.0, 0.1)
+        if schedule == "cosine":
+            lr = lr * (1 + torch.cos(pi * progress)) / 2
+        elif schedule == "step":
+            lr = lr * torch.where(progress < 0.5, 1.0, torch.where(progress < 0.75, 0.1, 0.01))
+        return self._replace(lr=lr)
 
 
 def assign_optimizers(names: Iterable[str], prefixes: Iterable[str]) -> dict[str, str]:

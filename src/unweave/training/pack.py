@@ -31,6 +31,7 @@ class Trainable(Protocol):
     steps: int
     batch_size: int
     clip: float
+    lr_schedule: Any
     precision: Any
     shape_: tuple[int, ...]
 

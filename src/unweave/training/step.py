@@ -117,7 +117,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, *, traced: bool 
         if method.clip:
             grads = clip_gradients(grads, method.clip, lane_axes=int(stacked))
         settings = method.on_lane(state["lane_values"], names).optimizers()
-        optimizers = {prefix: adam.at_progress(progress) for prefix, adam in settings.items()}
+        optimizers = {prefix: adam.at_progress(progress, method.lr_schedule) for prefix, adam in settings.items()}
         moments = state["first_moments"], state["second_moments"]
         adam_step(state["params"], grads, *moments, t, optimizers, prefix_of)
         _record_terms(state, terms)
