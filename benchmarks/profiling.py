@@ -286,8 +286,9 @@ def count_traffic(pack: list[Any], data: Any) -> list[dict[str, Any]]:
         method.prepare(data)
     nets = [initialize_network(method) for method in pack]
     stopped = mock.patch("torch._inductor.graph.GraphLowering.compile_to_module", stop)
+    on_gpu = mock.patch("unweave.nn.lane_conv.is_available", lambda device: True)  # as there, for bf16
     try:
-        with stopped, torch._inductor.config.patch(fx_graph_cache=False):
+        with stopped, on_gpu, torch._inductor.config.patch(fx_graph_cache=False):
             choose_runner(pack, nets, data, window=pack[0].steps, compiling="always", strategy="stack")
     except Exception:
         if not kernels:
@@ -303,7 +304,9 @@ def _describe_node(node: Any) -> dict[str, Any]:
     flops, group = 0, "images between layers, loss"
     if isinstance(inner, torch._inductor.ir.ExternKernel):
         group = f"library: {str(getattr(inner, 'python_kernel_name', '')).rpartition('.')[2]}"
-        if group.endswith("mm"):
+        if "lanes" in group:
+            group = "convolutions by Triton"
+        elif group.endswith("mm"):
             left: Any = inner.inputs[-2]
             flops, group = 2 * int(left.get_size()[-1]) * _product(inner.get_size()), "matrix products"
     elif any("_foreach" in name for name in names):

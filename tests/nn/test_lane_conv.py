@@ -95,7 +95,6 @@ import torch
 from torch.nn import functional as F
 from unweave.nn import lane_conv
 from tests.nn.test_lane_conv import per_lane, plain_convolve, plain_upsample, plain_weight_gradient
-lane_conv.wrap_triton = lambda kernel: kernel
 torch.manual_seed(0)
 for n, H, W, a, b, side, stride in [(3, 8, 8, 1, 5, 4, 2), (2, 9, 6, 3, 20, 4, 2), (2, 6, 4, 16, 33, 4, 2),
                                     (40, 7, 5, 4, 6, 3, 1)]:

@@ -65,6 +65,7 @@ def use_compile_folder() -> Path | None:
     except OSError:
         return None
     os.environ[VARIABLE] = str(folder)
+    os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
     return folder
 
 
@@ -169,8 +170,17 @@ def _move_files(folder: Path) -> int:
         place = target / file.relative_to(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(place) as out:
-            out.write(file.read_bytes())
+            out.write(_relocated(file, place.parent))
     return len(files)
+
+
+def _relocated(file: Path, folder: Path) -> bytes:
+    """Return the content of a file; Triton's lists of the files of a kernel get the paths of this machine."""
+    if not file.name.startswith("__grp__"):
+        return file.read_bytes()
+    group = json.loads(file.read_text())
+    paths = {name: str(folder / Path(path).name) for name, path in group.get("child_paths", {}).items()}
+    return json.dumps(group | {"child_paths": paths}).encode()
 
 
 def _files(folder: Path) -> list[Path]:
