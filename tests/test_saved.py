@@ -32,9 +32,14 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-def assert_same(found, expected):
+# Both views of a pair go through the network at once now. Gradients differ in their last bits, which Adam enlarges where
+# they are close to zero.
+REORDERED = {"AdaGVAE": 1e-2, "AdaMLVAE": 1e-2}
+
+
+def assert_same(found, expected, tolerance=TOLERANCE):
     assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
 def old(load, *args):
@@ -114,11 +119,12 @@ def test_the_same_runs_made_now_give_the_same_codes_and_scores(tmp_path, given):
         for run in now:
             folder = tmp_path / which / run.key
             name = kept.pop(json.dumps(signature(folder)))
-            assert_same(codes_of(folder), given[f"runs/{name}"])
+            tolerance = REORDERED.get(signature(folder)[0], TOLERANCE)
+            assert_same(codes_of(folder), given[f"runs/{name}"], tolerance)
             before, after = (settings(f, "scores.json") for f in (saved.HERE / "runs" / name, folder))
             assert sorted(before) == sorted(after)
             for score, value in before.items():
-                assert after[score] == (value if value is None else pytest.approx(value, abs=TOLERANCE)), score
+                assert after[score] == (value if value is None else pytest.approx(value, abs=tolerance)), score
         assert not kept
 
 

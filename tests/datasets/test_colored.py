@@ -6,10 +6,7 @@ import torch
 from tests.helpers import generator
 from unweave import InputError
 from unweave.data.supervision import pairs
-from unweave.datasets import (
-    ColoredMNIST,
-    RotationColoredMNIST,
-)
+from unweave.datasets import ColoredMNIST, RotationColoredMNIST, Unseen
 from unweave.datasets.shapes3d import HUES
 
 
@@ -47,3 +44,30 @@ def test_backgrounds_of_the_test_set_never_occur_in_training_pairs(digits):
         if cls is RotationColoredMNIST:
             assert set(seen[:, 3].tolist()) == {2, 3, 4, 5, 6}
             assert set(new[:, 3].tolist()) == {0, 1, 4, 7, 8}
+
+
+def test_palettes_differ_in_backgrounds_only(digits):
+    one, other = (
+        ColoredMNIST(form="backgrounds", palette=name).load() for name in ("adjacent-60-65", "adjacent-100-35")
+    )
+    point = torch.tensor([[4, 0, 1]])  # row 4, a red digit on the second background
+    ink = torch.tensor([1.0, 0, 0])
+    gray = torch.from_numpy(digits[4]).float() / 255
+    for data, background in ((one, [0.455, 0.65, 0.26]), (other, [0.175, 0.35, 0.0])):  # a hue of 90 degrees
+        expected = gray * ink[:, None, None] + (1 - gray) * torch.tensor(background)[:, None, None]
+        torch.testing.assert_close(data.render(point)[0], expected)
+    with pytest.raises(InputError, match="no palette named 'adjacent'"):
+        ColoredMNIST(form="backgrounds", palette="adjacent").load()
+
+
+def test_settings_that_were_added_later_are_in_recipes_only_where_they_are_set():
+    assert "palette" not in RotationColoredMNIST().recipe()
+    assert RotationColoredMNIST(clockwise=True).recipe()["clockwise"] is True
+    assert Unseen(palette="adjacent-60-65").recipe()["palette"] == "adjacent-60-65"
+
+
+def test_clockwise_angles_are_mirrored(digits):
+    plain, clockwise = (RotationColoredMNIST(clockwise=flag).load() for flag in (False, True))
+    left, right = (torch.tensor([[4, 0, 1, k]]) for k in (2, 6))  # -45 and 45 degrees
+    torch.testing.assert_close(plain.render(left), clockwise.render(right))
+    assert not torch.allclose(plain.render(left), clockwise.render(left))

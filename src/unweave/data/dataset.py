@@ -38,6 +38,8 @@ class Dataset(ABC):
     """License of the published files."""
     files: ClassVar[tuple[PublishedFile, ...]] = ()
     """Published files of the dataset, if there are any."""
+    optional_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that are not in the recipe by default: they were added later, and keys of earlier runs stay valid."""
     loads_fast: ClassVar[bool] = False
     """Whether `load` takes milliseconds, so that a notebook that shows the recipe also shows observations."""
 
@@ -73,7 +75,8 @@ class Dataset(ABC):
 
     def recipe(self) -> dict[str, Any]:
         """Return everything that determines the data, as JSON values."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        every = {f: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        values = {f.name: v for f, v in every.items() if f.name not in self.optional_settings or v != f.default}
         return {"name": self.title()} | normalize_numbers(type(self), values)
 
     @final

@@ -17,16 +17,34 @@ from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.datasets.digits import MNIST
 from unweave.datasets.shapes3d import HUES
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, unknown
 
 # Swap+contrast does not name its colors. Ours: six pure hues for digits, and the six hues between them, darker, for
-# backgrounds: three for training, three for testing. The brightness decides how hard the test is. A CNN ignores new
-# backgrounds at 0.45 and fails at 0.6; at 0.55 its accuracy is about that of the paper.
+# backgrounds: three for training, three for testing. How hard the test is depends on the palette of the backgrounds:
+# which hues are new, their saturation and their brightness. `papers.swap_contrast.palettes` compares these palettes.
 DIGIT_COLORS = torch.tensor([colorsys.hsv_to_rgb(k / 360, 1, 1) for k in (0, 60, 120, 180, 240, 300)])
-BACKGROUND_COLORS = torch.tensor([colorsys.hsv_to_rgb(k / 360, 1, 0.55) for k in (30, 150, 270, 90, 210, 330)])
+ARRANGEMENTS = {"alternating": (30, 150, 270, 90, 210, 330), "adjacent": (30, 90, 150, 210, 270, 330)}  # hues, degrees
+SATURATIONS, VALUES = (100, 60), (35, 45, 55, 65, 75)  # percent
 BACKGROUNDS = {"train": (0, 1, 2), "test": (3, 4, 5)}
+DEFAULT_PALETTE = "alternating-100-55"
 ANGLES = torch.tensor([-75, -65, -45, -22.5, 0, 22.5, 45, 65, 75])  # degrees
 ANGLES_BY_SPLIT = {"train": (2, 3, 4, 5, 6), "test": (0, 1, 4, 7, 8)}  # 0, +-22.5, +-45; and 0, +-65, +-75
+
+
+def background_colors(palette: str) -> Tensor:
+    """Return the colors of six backgrounds, (6, 3), first those of training.
+
+    Args:
+        palette: Arrangement of the hues, saturation and value in percent, such as 'alternating-100-55'.
+    """
+    if palette not in PALETTES:
+        raise unknown("palette", palette, PALETTES)
+    arrangement, saturation, value = PALETTES[palette]
+    hues = ARRANGEMENTS[arrangement]
+    return torch.tensor([colorsys.hsv_to_rgb(hue / 360, saturation / 100, value / 100) for hue in hues])
+
+
+PALETTES = {f"{a}-{s}-{v}": (a, s, v) for a in ARRANGEMENTS for s in SATURATIONS for v in VALUES}
 
 
 @final
@@ -98,12 +116,20 @@ class PaintedMNIST(Dataset):
     page = MNIST.page
     license = MNIST.license
     files = MNIST.files
+    optional_settings = ("palette", "clockwise")
 
     split: Literal["train", "test"] = "train"
     """Training or test set."""
 
+    palette: str = DEFAULT_PALETTE
+    """Backgrounds (swap+contrast): new hues alternate with those of training or are adjacent; saturation; value."""
+
     def required_files(self) -> tuple[PublishedFile, ...]:
         return MNIST(split=self.split).required_files()
+
+    def color_tables(self) -> list[Tensor]:
+        """Return the colors of digits and of backgrounds, (6, 3) each."""
+        return [DIGIT_COLORS, background_colors(self.palette)]
 
     def gray(self) -> Table:
         """Return the gray digits."""
@@ -135,7 +161,7 @@ class ColoredMNIST(PaintedMNIST):
             return Painted(self.gray(), {color: tuple(range(10))}, _paint_digit, [HUES], self._color_weights())
         if self.strength is not None:
             raise InputError("strength correlates ten colors with ten digits; leave it out for the form 'backgrounds'")
-        return Painted(self.gray(), _color_factors(self.split), _paint_background, [DIGIT_COLORS, BACKGROUND_COLORS])
+        return Painted(self.gray(), _color_factors(self.split), _paint_background, self.color_tables())
 
     def _color_weights(self) -> Tensor | None:
         """Return weights of colors by digit, (10, 10), or None if they are independent."""
@@ -159,10 +185,15 @@ class RotationColoredMNIST(PaintedMNIST):
     name = "rotation-colored-mnist"
     paper = "Swap and contrast (Sec. 4.1)"
 
+    clockwise: bool = False
+    """Whether positive angles are clockwise. The paper's seven methods all find negative angles easier, as they are
+    for a CNN if positive angles are clockwise: digits already slant to the right."""
+
     def load(self) -> Painted:
         angle = Factor("angle", len(ANGLES), "ordinal", values=tuple(ANGLES.tolist()))
+        angles = -ANGLES if self.clockwise else ANGLES
         extra = _color_factors(self.split) | {angle: ANGLES_BY_SPLIT[self.split]}
-        return Painted(self.gray(), extra, _rotate_and_paint, [DIGIT_COLORS, BACKGROUND_COLORS, ANGLES])
+        return Painted(self.gray(), extra, _rotate_and_paint, [*self.color_tables(), angles])
 
 
 def _color_factors(split: str) -> dict[Factor, tuple[int, ...]]:

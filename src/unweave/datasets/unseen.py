@@ -11,7 +11,7 @@ from unweave.data.containers import Factorial
 from unweave.data.core import FactorData, Subset
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.datasets.colored import ColoredMNIST, RotationColoredMNIST
+from unweave.datasets.colored import DEFAULT_PALETTE, ColoredMNIST, RotationColoredMNIST
 from unweave.datasets.mpi3d import MPI3D
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.utils.errors import InputError
@@ -30,11 +30,16 @@ class Unseen(Dataset):
 
     name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
+    optional_settings = ("palette", "clockwise")
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
     """Dataset; unseen are three backgrounds, also four angles, or half of the object's colors (both grids)."""
     distant: bool = False
     """For grids: whether the unseen colors are adjacent, far from the others, instead of every other color."""
+    palette: str = DEFAULT_PALETTE
+    """For digits: colors of the backgrounds, see `ColoredMNIST`."""
+    clockwise: bool = False
+    """For rotated digits: whether positive angles are clockwise."""
     part: Literal["train", "test"] = "train"
     """Training or test set."""
 
@@ -48,9 +53,9 @@ class Unseen(Dataset):
     def source_dataset(self) -> Dataset:
         """Return the dataset that nuisances are left out of."""
         if self.of == "colored-mnist":
-            return ColoredMNIST(split=self.part, form="backgrounds")
+            return ColoredMNIST(split=self.part, form="backgrounds", palette=self.palette)
         if self.of == "rotation-colored-mnist":
-            return RotationColoredMNIST(split=self.part)
+            return RotationColoredMNIST(split=self.part, palette=self.palette, clockwise=self.clockwise)
         return Shapes3D() if self.of == "shapes3d" else MPI3D(variant="real")
 
     def required_files(self) -> tuple[PublishedFile, ...]:

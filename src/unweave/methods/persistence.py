@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Method")
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights")  # not in recipes by default: keys of earlier runs stay valid
+# Not in recipes by default, so that keys of earlier runs stay valid:
+OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights", "lr_schedule")
 
 
 def write_method(method: Method, folder: Path) -> None:
@@ -66,7 +67,7 @@ def saved_settings(method: Method) -> dict[str, Any]:
     """Return the settings for JSON: a network of the user as one line, optional ones only where they are set."""
     settings: dict[str, Any] = method.get_params(deep=False)
     defaults = {field.name: field.default for field in fields(method)}
-    unset = [name for name in OPTIONAL_SETTINGS if name in settings and settings[name] is defaults[name]]
+    unset = [name for name in OPTIONAL_SETTINGS if name in settings and settings[name] == defaults[name]]
     if any(map(is_user_network, settings.values())):
         settings |= {name: each.summary for name, each in describe_networks(method).items()}
     return {name: value for name, value in settings.items() if name not in unset}

@@ -175,6 +175,9 @@ def _swap_contrast() -> Iterator[Item]:
     every = few | {"only": ("CNN", "swap and contrast")}
     tune = tuple(run | {"tune": True, "seeds": 2} for run in (colored, rotated))
     yield Item("tuning", "settings of every method compared", runs=tune, **digits | own | {"small": every})
+    few_colors = {"palettes": ("alternating-100-55",), "seeds": 1, "steps": 60}
+    calibration: dict[str, Any] = {"script": "swap_contrast.palettes", "small": few_colors, "data": COLORS}
+    yield Item("palettes", "colors chosen with a plain CNN", **calibration | own)
     far = ({"data": "shapes3d", "distant": True},)
     yield Item("distant-colors", "3DShapes, colors far from training", runs=far, **tables | own)
 

@@ -1,0 +1,56 @@
+"""Choosing a palette with a plain CNN."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unweave.datasets import Unseen
+from unweave.papers.swap_contrast.palettes import (
+    Options,
+    all_test_points,
+    compare_palettes,
+    main,
+    number_name,
+    paper_numbers,
+    score_rows,
+    tables,
+)
+
+
+def rows_of(palette, shift):
+    """Return the scores of a CNN that is off by `shift` everywhere."""
+    rows = []
+    for angle in (np.nan, -75.0, -65.0, 65.0, 75.0):
+        scores = {name: paper_numbers()[number_name(name, angle)] + shift for name in ("average", "worst")}
+        rows.append({"palette": palette, "data": "", "seed": 0, "angle": angle} | scores)
+    return pd.DataFrame(rows)
+
+
+def test_the_nearest_palette_comes_first():
+    table = compare_palettes(pd.concat([rows_of("far", 0.1), rows_of("near", -0.02)]))
+    assert table.index.tolist() == ["near", "far"]
+    assert table["distance"].tolist() == pytest.approx([0.02, 0.1])
+    assert len(paper_numbers()) == 10 and paper_numbers()["worst -75"] == 0.623
+    incomplete = rows_of("near", 0).iloc[:3]
+    assert compare_palettes(incomplete)["distance"].isna().all(), "a palette without all numbers is not compared"
+
+
+def test_the_worst_group_is_a_color_on_a_background():
+    c = np.array([[0, 0, 3, 8], [1, 0, 3, 7], [0, 1, 3, 8], [1, 1, 3, 7.0]])  # digit, color, background, angle
+    scores = score_rows(np.array([0, 1, 0, 0.0]), c, 65.0)
+    assert scores == {"angle": 65.0, "average": 0.75, "worst": 0.5}
+
+
+def test_all_test_digits_are_scored(digits):
+    data = Unseen(of="rotation-colored-mnist", part="test").load()
+    points = all_test_points(data)
+    assert len(points) == len(data.gray) * 3 * 5 == len(points.unique(dim=0))
+    assert set(points[:, 1].tolist()) == set(range(6)) and set(points[:, 2].tolist()) == {3, 4, 5}
+
+
+def test_a_small_calibration_runs(digits, tmp_path):
+    options = Options(palettes=("adjacent-100-45",), seeds=1, steps=2, out=tmp_path)
+    main(options)
+    (table,) = tables(options)
+    assert [row[0] for row in table.rows] == ["paper", "adjacent-100-45"]
+    assert all(0 <= float(value) <= 1 for value in table.rows[1][1:])
