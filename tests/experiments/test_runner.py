@@ -194,10 +194,12 @@ def test_two_processes_train_the_same_run_once(tmp_path):
     with subprocess.Popen(command, **start) as first:
         assert first.stdout.readline() == "learning\n"
         with subprocess.Popen(command, **start) as second:
-            assert second.stderr.readline() == "computing the run key\n"
-            assert "waiting for another process" in second.stderr.readline()
-            (tmp_path / "go").touch()
+            try:
+                lines = [second.stderr.readline() for _ in range(2)]
+            finally:
+                (tmp_path / "go").touch()  # otherwise both would wait forever
             texts = [process.communicate(timeout=60) for process in (first, second)]
+    assert lines[0] == "computing the run key\n" and "waiting for another process" in lines[1]
     assert first.returncode == second.returncode == 0, texts
     assert "learning" not in texts[1][0] and "already finished" in texts[1][1]
     names = {p.name for p in tmp_path.iterdir() if not p.name.startswith("__")}
