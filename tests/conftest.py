@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,6 +15,8 @@ from unweave.data.downloads import PublishedFile
 from unweave.datasets import EMNIST, MNIST, ColoredMNIST, DSprites, RotationColoredMNIST
 
 mpl.use("Agg")
+# Compiled steps are kept for the next run of the tests, but not in the user's cache:
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/unweave-tests-{os.environ.get('USER', '')}")
 torch.set_num_threads(1)  # small tensors: waiting for a second thread costs more than it brings
 
 

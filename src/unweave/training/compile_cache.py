@@ -50,28 +50,35 @@ def compile_folder() -> Path:
     return cache_folder() / "compiled" / name
 
 
-def use_compile_folder() -> Path | None:
-    """Let torch store compiled steps in the user's folder, unless the user has named another one.
+def user_folder() -> Path | None:
+    """Return the folder that the user has named by TORCHINDUCTOR_CACHE_DIR, or None.
 
-    Returns:
-        The folder, or None if it cannot be used; torch's own default is used then.
+    torch sets the variable to its own default when it is imported, so that value is none of the user's.
     """
-    folder = Path(os.environ.get(VARIABLE) or compile_folder())
-    if VARIABLE in os.environ:
-        return folder
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # takes a second to import
+
+    folder = os.environ.get(VARIABLE)
+    is_named = folder and folder not in (default_cache_dir(), str(compile_folder()))
+    return Path(folder) if folder and is_named else None
+
+
+def use_compile_folder() -> None:
+    """Let torch store compiled steps in the user's cache folder, unless the user has named another one."""
+    if user_folder() is not None:
+        return
+    folder = compile_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)  # raises an error if the folder belongs to another user
     except OSError:
-        return None
+        return  # torch's own default is used
     os.environ[VARIABLE] = str(folder)
     os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
-    return folder
 
 
 def step_file(key: object) -> Path:
     """Return the file that marks a step as compiled; `key` identifies the step."""
-    folder = Path(os.environ.get(VARIABLE) or compile_folder())
+    folder = user_folder() or compile_folder()
     return folder / STEPS / hashlib.sha256(repr(key).encode()).hexdigest()
 
 

@@ -1,0 +1,167 @@
+"""The cache of compiled steps: whose it is, what it holds, and how it is shipped."""
+
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import tarfile
+
+import pytest
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+from unweave import InputError
+from unweave.training.compile_cache import (
+    VARIABLE,
+    cache_identity,
+    clear_cache,
+    compile_folder,
+    describe_cache,
+    mark_compiled,
+    pack_cache,
+    step_file,
+    unpack_cache,
+    use_compile_folder,
+    user_folder,
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "here"))
+    for name in (VARIABLE, "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)  # restored afterwards, whatever the test sets
+
+
+def fill():
+    """Put two files into the cache, one of them a list of paths as Triton writes it."""
+    kernel = compile_folder() / "triton" / "abc"
+    kernel.mkdir(parents=True)
+    (kernel / "step.cubin").write_bytes(b"code")
+    paths = {"step.cubin": str(kernel / "step.cubin")}
+    (kernel / "__grp__step.json").write_text(json.dumps({"child_paths": paths}))
+    (kernel / "half.tmp").write_text("being written")
+
+
+def test_torch_stores_what_it_compiles_in_a_folder_that_only_the_user_can_read(monkeypatch):
+    monkeypatch.setenv(VARIABLE, default_cache_dir())  # as `import torch._inductor` does
+    use_compile_folder()
+    folder = compile_folder()
+    assert os.environ[VARIABLE] == str(folder)
+    assert os.environ["TRITON_CACHE_DIR"] == str(folder / "triton")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(value.split("+")[0].split()[0] in folder.name for value in cache_identity().values())
+    assert user_folder() is None
+    use_compile_folder()  # again: it is not taken for a folder of the user
+    assert os.environ[VARIABLE] == str(folder)
+
+
+def test_a_folder_that_the_user_has_named_is_used(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "mine"))
+    use_compile_folder()
+    assert os.environ[VARIABLE] == str(tmp_path / "mine")
+    assert step_file("key").parent.parent == user_folder() == tmp_path / "mine"
+    assert not compile_folder().exists()
+
+
+def test_a_folder_that_cannot_be_made_is_left_alone(monkeypatch, tmp_path):
+    (tmp_path / "here").write_text("a file")
+    use_compile_folder()
+    mark_compiled("key")
+    assert VARIABLE not in os.environ
+
+
+def test_another_machine_of_the_same_kind_gets_the_cache(tmp_path, monkeypatch):
+    fill()
+    mark_compiled("key")
+    assert pack_cache(tmp_path / "steps.tar.gz") == 3
+    assert stat.S_IMODE((tmp_path / "steps.tar.gz").stat().st_mode) == 0o600
+    assert (describe_cache()["steps"], describe_cache()["files"]) == (1, 3)
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "there"))
+    assert not step_file("key").exists()
+    assert unpack_cache(tmp_path / "steps.tar.gz") == 3
+    assert step_file("key").exists()
+    kernel = compile_folder() / "triton" / "abc"
+    assert (kernel / "step.cubin").read_bytes() == b"code"
+    paths = json.loads((kernel / "__grp__step.json").read_text())["child_paths"]
+    assert paths == {"step.cubin": str(kernel / "step.cubin")}
+    clear_cache()
+    assert not compile_folder().exists()
+    with pytest.raises(InputError, match="has no compiled steps yet"):
+        pack_cache(tmp_path / "none.tar.gz")
+
+
+def archive(path, files, identity=None):
+    """Write a tar file with an identity and further files."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in {"identity.json": json.dumps(identity or cache_identity()).encode(), **files}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_files_of_other_versions_or_of_no_cache_are_refused(tmp_path):
+    other = archive(tmp_path / "other.tar.gz", {}, cache_identity() | {"torch": "1.0"})
+    with pytest.raises(InputError, match=r"packed with torch 1\.0 \(here 2"):
+        unpack_cache(other)
+    with pytest.raises(InputError, match="another version"):
+        unpack_cache(archive(tmp_path / "older.tar.gz", {}, {"torch": cache_identity()["torch"]}))
+    with tarfile.open(tmp_path / "plain.tar.gz", "w:gz") as tar:
+        tar.add(other, "something")
+    with pytest.raises(InputError, match="is no cache"):
+        unpack_cache(tmp_path / "plain.tar.gz")
+    (tmp_path / "text").write_text("text")
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        unpack_cache(tmp_path / "text")
+    with pytest.raises(InputError, match="is no file"):
+        unpack_cache(tmp_path / "missing")
+
+
+def test_files_that_lead_out_of_the_folder_or_that_others_may_write_are_refused(tmp_path):
+    escape = archive(tmp_path / "escape.tar.gz", {"cache/../../outside": b"x"})
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        unpack_cache(escape)
+    with tarfile.open(tmp_path / "link.tar.gz", "w:gz") as tar:
+        identity = json.dumps(cache_identity()).encode()
+        head = tarfile.TarInfo("identity.json")
+        head.size = len(identity)
+        tar.addfile(head, io.BytesIO(identity))
+        link = tarfile.TarInfo("cache/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        unpack_cache(tmp_path / "link.tar.gz")
+    fine = archive(tmp_path / "fine.tar.gz", {"cache/a": b"x", "elsewhere": b"x"})
+    fine.chmod(0o666)
+    with pytest.raises(InputError, match="all users may write to it"):
+        unpack_cache(fine)
+    fine.chmod(0o600)
+    assert unpack_cache(fine) == 1  # what is not in its folder is not taken
+    assert [path.name for path in compile_folder().iterdir()] == ["a"]
+
+
+STEPS = """
+import sys
+from tests.helpers import train_all
+from unweave.methods import AnnealedVAE
+train_all([AnnealedVAE(steps=int(sys.argv[1]), latent_dim=2, layers=(8,), batch_size=16)], compiling="always")
+from torch._dynamo.utils import counters
+print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
+"""
+
+
+def test_a_compiled_step_serves_other_processes_and_runs_of_other_lengths():
+    def compile_for(steps):
+        command = [sys.executable, "-c", STEPS, str(steps)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "cannot be compiled" in done.stderr or "CppCompileError" in done.stderr:
+            pytest.skip("no compiler here")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert compile_for(20) == ["0", "1"]
+    assert compile_for(3_000) == ["1", "0"]  # three steps share a row of this history
+    assert describe_cache()["steps"] == 1
