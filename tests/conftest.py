@@ -16,7 +16,7 @@ from unweave.datasets import EMNIST, MNIST, ColoredMNIST, DSprites, RotationColo
 
 mpl.use("Agg")
 # Compiled steps are kept for the next run of the tests, but not in the user's cache:
-os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{tempfile.gettempdir()}/unweave-tests-{os.environ.get('USER', '')}")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{tempfile.gettempdir()}/unweave-tests-{os.environ.get('USER', '')}"
 torch.set_num_threads(1)  # small tensors: waiting for a second thread costs more than it brings
 
 
