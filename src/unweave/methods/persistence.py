@@ -30,7 +30,7 @@ M = TypeVar("M", bound="Method")
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # Not in recipes by default, so that keys of earlier runs stay valid:
-OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights", "lr_schedule")
+OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number")
 
 
 def write_method(method: Method, folder: Path) -> None:

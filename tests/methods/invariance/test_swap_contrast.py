@@ -19,7 +19,7 @@ from unweave.data.supervision import pairs
 from unweave.datasets.colored import Painted
 from unweave.methods import AdaGVAE, SwapContrast
 from unweave.methods.invariance import swap_contrast
-from unweave.methods.invariance.swap_contrast import WEIGHT_DECAY, fit_classifier
+from unweave.methods.invariance.logistic import WEIGHT_DECAY, fit_classifier
 from unweave.metrics import nuisance_probe
 from unweave.nn.functional import Normal, squared_distance
 
@@ -265,7 +265,7 @@ def test_without_nuisances_nothing_is_swapped(labeled_table):
         ({"nuisances": ("color",)}, "there are: light, size"),
         ({"predictive_dim": 3, "nuisance_dim": 3, "latent_dim": 5}, "their sum"),
         ({"latent_dim": 4, "predictive_dim": 4}, "one code of each"),
-        ({"swap_warmup": 2.0}, "shares of the steps"),
+        ({"swap_warmup": 2.0}, "a share of the steps"),
     ],
 )
 def test_impossible_settings_are_refused(labeled_table, settings, message):
@@ -321,3 +321,34 @@ def test_class_and_nuisance_codes_are_named(labeled_table):
     method = SwapContrast(predictive_dim=2, nuisance_dim=3, label="kind", **SMALL).fit(x, c)
     assert method.named_codes() == {"class codes": [0, 1], "nuisance codes": [2, 3, 4]}
     assert unweave.methods.VAEClassifier(latent_dim=3, label="kind", **SMALL).fit(x, c).named_codes() == {}
+
+
+def weighted_terms(method, batch):
+    """Return the loss and its terms with the weights of Eq. 10, for a network of fixed weights."""
+    torch.manual_seed(0)
+    terms = method.loss(method.net_, batch)
+    return terms["loss"].item(), {name: value.item() for name, value in terms.items() if name != "loss"}
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.1, 0.25, 1.0])
+def test_the_weight_of_the_kl_term_grows_and_numbers_are_counted(labeled_table, progress):
+    x, c = labeled_table
+    method = SwapContrast(label="kind", beta=7.0, generative=3.0, kl_warmup=0.5, latent_dim=4, **SMALL).fit(x, c)
+    data = as_data(x, c)
+    plan = method.plan(data, 8, rng())
+    batch = {name: data.render(points).float() for name, points in plan.views.items()}
+    batch |= plan.extras | method.sample_noise(8, rng()) | {"progress": torch.tensor(progress)}
+    loss, terms = weighted_terms(method, batch)
+    share = min(1.0, progress / 0.5)
+    summed = terms["rec"] + 3 * share * terms["kl"] + terms["zp"] + terms["dis"]
+    assert loss == pytest.approx(summed + 7 * terms["sup"] + terms["ce"], rel=1e-5)
+    method.per_number = True
+    assert weighted_terms(method, batch)[0] == pytest.approx(summed / 4 + 7 * terms["sup"] + terms["ce"], rel=1e-5)
+
+
+def test_settings_that_were_added_later_do_not_change_recipes(labeled_table):
+    plain = SwapContrast(label="kind").recipe()
+    assert not {"kl_warmup", "per_number", "lr_schedule"} & set(plain)
+    assert SwapContrast(label="kind", kl_warmup=0.1).recipe() == plain | {"kl_warmup": 0.1}
+    with pytest.raises(InputError, match=r"kl_warmup=2: expected a share of the steps"):
+        SwapContrast(label="kind", kl_warmup=2, **SMALL).fit(*labeled_table)

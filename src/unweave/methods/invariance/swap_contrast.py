@@ -8,7 +8,6 @@ from typing import Any, Literal, final
 
 import numpy as np
 import torch
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
@@ -16,6 +15,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData, split_rows
 from unweave.data.supervision import Plan, find_pair_table, label_column, labeled, pairs
 from unweave.methods.invariance.base import LatentClassifierMixin, nuisance_columns
+from unweave.methods.invariance.logistic import fit_classifier
 from unweave.methods.neural import Lane
 from unweave.methods.vae.base import VAE, posterior
 from unweave.nn.functional import (
@@ -34,7 +34,6 @@ from unweave.utils.errors import InputError, plural
 
 REFIT_OBSERVATIONS = 10_000  # at most, for the final fit of the classifier
 RENDERED_ROWS = 1_000  # observations rendered at a time
-WEIGHT_DECAY = 1e-4  # of the final classifier, relative to the mean square of the codes
 MIN_EXPLAINED_VARIANCE = 0.1  # of reconstructions, below which the decoder has learned nothing
 MIN_ACCURACY = 0.8  # on training observations, below which the class is not learned
 PLANNED_PAIRS = 256  # pairs drawn before training, to see whether observations have partners
@@ -88,6 +87,10 @@ class SwapContrast(LatentClassifierMixin, VAE):
     """Weight of L_CE of Eq. 10 where it trains the encoder (joint, ce); 1 in the paper, which is far too small."""
     generative: Lane = 1.0
     """Weight of the KL term of the VAE."""
+    kl_warmup: float = 0.0
+    """Share of the steps in which that weight grows from 0, so that the decoder is used from the start."""
+    per_number: bool = False
+    """Divide L_VAE, L_dis and L_zp by the number of observed numbers: the same weights serve images of any size."""
     temperature: Lane = 0.1
     """tau of L_sup."""
     classifier_lr: Lane = 1e-2
@@ -119,9 +122,9 @@ class SwapContrast(LatentClassifierMixin, VAE):
             raise InputError(f"{text}: expected nuisance_dim={self.max_changed_} at least, or a smaller `changed`")
         if self.temperature <= 0:
             raise InputError(f"temperature={self.temperature}: expected a positive number")
-        if not (0 <= self.swap_warmup <= 1 and 0 <= self.difficulty_warmup <= 1):
-            text = f"swap_warmup={self.swap_warmup}, difficulty_warmup={self.difficulty_warmup}"
-            raise InputError(f"{text}: expected shares of the steps, from 0 to 1")
+        for name in ("swap_warmup", "difficulty_warmup", "kl_warmup"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name}={getattr(self, name)}: expected a share of the steps, from 0 to 1")
         self.diagnosis_ = [self.describe_pairs(data)]
 
     def describe_pairs(self, data: FactorData) -> str:
@@ -241,18 +244,19 @@ class SwapContrast(LatentClassifierMixin, VAE):
         out = net.decoder(z)
         x_rec = self.decoder_mean(out)
         alternate = self.scheme == "alternate"
+        unit = 1 / x[0].numel() if self.per_number else 1  # weight of what is summed over observed numbers
         terms: Terms = {
-            "rec": (1, self.reconstruction_loss(x, out).mean()),
-            "kl": (self.generative, mean_kl(q)),
+            "rec": (unit, self.reconstruction_loss(x, out).mean()),
+            "kl": (unit * self.generative * warmup(batch["progress"], self.kl_warmup), mean_kl(q)),
             "ce": (1 if alternate else self.prediction, self.cross_entropy(net, z.detach() if alternate else z, u)),
         }
         class_p = average_by_class(Normal(*(v[:, :p_dim] for v in q)), u, len(self.levels_))  # Eq. 8
         x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))  # x_rec-p of Eq. 8
-        terms["zp"] = self.gamma, squared_distance(x_class, x_rec).mean()  # D of Eq. 10
+        terms["zp"] = unit * self.gamma, squared_distance(x_class, x_rec).mean()  # D of Eq. 10
         if self.scheme != "ce":
             terms["sup"] = self.beta, supervised_contrast(z_p, u, self.temperature)  # Eq. 9
         if self.max_changed_:
-            terms["dis"] = self.alpha, self.swap_loss(net, q, z, x_rec, batch)
+            terms["dis"] = unit * self.alpha, self.swap_loss(net, q, z, x_rec, batch)
         return weighted_sum(terms)
 
     def swap_loss(self, net: Any, q: Normal, z: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
@@ -281,17 +285,6 @@ class SwapContrast(LatentClassifierMixin, VAE):
     def max_difficulty(self, progress: Tensor) -> Tensor:
         """Return in how many factors the pairs in the loss may differ, a scalar: it grows from 1 to k."""
         return 1 + ((self.max_changed_ - 1) * warmup(progress, self.difficulty_warmup)).floor()
-
-
-def fit_classifier(z_p: Tensor, u: Tensor) -> dict[str, Tensor]:
-    """Return weight and bias of a logistic regression of classes u (n,), which all occur, on codes z_p (n, p)."""
-    decay = WEIGHT_DECAY * float(z_p.double().square().mean())  # relative, so that the scale of codes does not matter
-    model = LogisticRegression(C=1 / (2 * len(u) * max(decay, 1e-12)), max_iter=1_000)
-    model.fit(z_p.double().numpy(), u.numpy())
-    weight, bias = torch.from_numpy(model.coef_), torch.from_numpy(model.intercept_)
-    if len(weight) == 1:  # two classes have one row, their difference
-        weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
-    return {"weight": weight, "bias": bias}
 
 
 def warmup(progress: Tensor, share: float) -> Tensor:
