@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
 from unweave.cli.terminal import print_table
-from unweave.nn import lane_conv
+from unweave.nn import lane_conv_ops
 
 BANDWIDTH = 4.3e12  # bytes per second of a large copy on an H200, read and written
 LAYERS = ((1, 32, 64), (32, 32, 32), (32, 64, 16), (64, 64, 8))  # channels of the large image, of the small one, side
@@ -56,9 +56,9 @@ def kernels(image: Tensor, weight: Tensor, other: Tensor) -> dict[str, Callable[
     """Return the three kernels of a layer."""
     side = image.shape[2]
     return {
-        "convolve": lambda: lane_conv.run_convolve(image, weight, None, 2, 1.0),
-        "upsample": lambda: lane_conv.run_upsample(other, weight, None, side, side, 1.0),
-        "weight gradient": lambda: lane_conv.run_weight_gradient(image, other, 4, 2),
+        "convolve": lambda: lane_conv_ops.run_convolve(image, weight, None, 2, 1.0),
+        "upsample": lambda: lane_conv_ops.run_upsample(other, weight, None, side, side, 1.0),
+        "weight gradient": lambda: lane_conv_ops.run_weight_gradient(image, other, 4, 2),
     }
 
 
@@ -74,12 +74,12 @@ def variant(block_m: int, warps: int, stages: int) -> Iterator[None]:
     """Use other blocks."""
 
     def blocks(rows: int, columns: int, lanes: int) -> tuple[int, int]:
-        return block_m, lane_conv._power_of_two(columns, 128)
+        return block_m, lane_conv_ops._power_of_two(columns, 128)
 
     def launch(height: int, width: int, channels: int) -> dict[str, int]:
         return {"num_warps": warps, "num_stages": stages}
 
-    with mock.patch.object(lane_conv, "_blocks", blocks), mock.patch.object(lane_conv, "_launch", launch):
+    with mock.patch.object(lane_conv_ops, "_blocks", blocks), mock.patch.object(lane_conv_ops, "_launch", launch):
         yield
 
 

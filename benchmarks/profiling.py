@@ -303,8 +303,9 @@ def _describe_node(node: Any) -> dict[str, Any]:
     inner: Any = getattr(node, "node", None)
     flops, group = 0, "images between layers, loss"
     if isinstance(inner, torch._inductor.ir.ExternKernel):
-        group = f"library: {str(getattr(inner, 'python_kernel_name', '')).rpartition('.')[2]}"
-        if "lanes" in group:
+        name = str(getattr(inner, "python_kernel_name", ""))
+        group = f"library: {name.rpartition('.')[2]}"
+        if "_lanes" in name:
             group = "convolutions by Triton"
         elif group.endswith("mm"):
             left: Any = inner.inputs[-2]

@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
-from unweave.nn import lane_conv
+from unweave.nn import lane_conv, lane_conv_ops
 from unweave.nn.autoencoder import conv_decoder, conv_encoder
 from unweave.nn.conv_matmul import replace_convs
 from unweave.nn.spectral_norm import apply_spectral_norm
@@ -49,9 +49,9 @@ def plain_weight_gradient(x, gradient, side, stride):
 @pytest.fixture
 def without_triton(monkeypatch):
     """Compute what the kernels compute by torch, in float32."""
-    monkeypatch.setattr(lane_conv, "run_convolve", per_lane(plain_convolve, 4))
-    monkeypatch.setattr(lane_conv, "run_upsample", per_lane(plain_upsample, 4))
-    monkeypatch.setattr(lane_conv, "run_weight_gradient", per_lane(plain_weight_gradient, 4))
+    monkeypatch.setattr(lane_conv_ops, "run_convolve", per_lane(plain_convolve, 4))
+    monkeypatch.setattr(lane_conv_ops, "run_upsample", per_lane(plain_upsample, 4))
+    monkeypatch.setattr(lane_conv_ops, "run_weight_gradient", per_lane(plain_weight_gradient, 4))
     monkeypatch.setattr(lane_conv, "PRECISION", torch.float32)
 
 
@@ -93,19 +93,19 @@ def test_lanes_and_second_derivatives_equal_those_of_plain_convolutions(name, co
 KERNELS = """
 import torch
 from torch.nn import functional as F
-from unweave.nn import lane_conv
+from unweave.nn import lane_conv_ops
 from tests.nn.test_lane_conv import per_lane, plain_convolve, plain_upsample, plain_weight_gradient
 torch.manual_seed(0)
 for n, H, W, a, b, side, stride in [(3, 8, 8, 1, 5, 4, 2), (2, 9, 6, 3, 20, 4, 2), (2, 6, 4, 16, 33, 4, 2),
                                     (40, 7, 5, 4, 6, 3, 1)]:
     x, weight, bias = torch.randn(2, n, H, W, a), torch.randn(2, b, a, side, side), torch.randn(2, b)
-    y = lane_conv.run_convolve(x, weight, bias, stride, 0.2)
+    y = lane_conv_ops.run_convolve(x, weight, bias, stride, 0.2)
     torch.testing.assert_close(y, per_lane(plain_convolve, 4)(x, weight, bias, stride, 0.2), atol=1e-4, rtol=1e-4)
-    d = lane_conv.run_weight_gradient(x, y, side, stride)
+    d = lane_conv_ops.run_weight_gradient(x, y, side, stride)
     torch.testing.assert_close(d, per_lane(plain_weight_gradient, 4)(x, y, side, stride), atol=1e-3, rtol=1e-4)
     if stride == 2:
         for bias, slope in ((None, 1.0), (torch.randn(2, a), 0.0)):
-            z = lane_conv.run_upsample(y, weight, bias, H, W, slope)
+            z = lane_conv_ops.run_upsample(y, weight, bias, H, W, slope)
             expected = per_lane(plain_upsample, 4)(y, weight, bias, H, W, slope)
             torch.testing.assert_close(z, expected, atol=1e-4, rtol=1e-4)
 """
