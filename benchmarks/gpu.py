@@ -12,7 +12,8 @@ python -m benchmarks.gpu --parts training --cases ridge infogan --packs 10 --pro
 ncu --profile-from-start off ... python -m benchmarks.gpu --counters ...      # hardware counters; see profiling.py
 
 Starting a pack takes longer than measuring it. So several calls with different --cases may run side by side: they make
-ready together, measure one at a time while the others wait, and write to the same OUT.
+ready together, measure one at a time when all are ready, and write to the same OUT. With --patience 0 they measure
+as soon as they are ready, so that a slow one does not hold up the others.
 
 Ratios are to a plain eager loop of the same method, one model, data on the device, measured in the same run. Inputs are
 drawn anew for every step. Medians of rounds. `stack` turns convolutions into products (unfold and bmm) of all models at
@@ -98,6 +99,8 @@ class Options:
     """for HLLE + ICA"""
     budget: float = 1e9
     """seconds after which nothing new is begun"""
+    patience: float = 1e9
+    """seconds to wait for other calls that still compile; then measures beside them, which may cost some speed"""
     profile: Path | None = None
     """where to keep the kernels of a step of each pack, and what compiling it took"""
     warm: bool = False
@@ -183,10 +186,29 @@ def chosen(names: Iterable[str], options: Options) -> list[str]:
 
 
 @contextlib.contextmanager
-def the_device(*, alone: bool) -> Iterator[None]:
-    """Hold the device together with other calls of this program, or alone; wait until that is possible."""
-    with (Path(tempfile.gettempdir()) / f"unweave-gpu-{os.getuid()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+def the_device(*, alone: bool, patience: float = float("inf")) -> Iterator[None]:
+    """Hold the device together with other calls that make ready, or alone.
+
+    Who wants it alone waits for those that measure, and at most `patience` seconds for those that make ready.
+    """
+    folder = Path(tempfile.gettempdir())
+    with contextlib.ExitStack() as files:
+        ready, measuring = (
+            files.enter_context((folder / f"unweave-gpu-{os.getuid()}-{name}.lock").open("w"))
+            for name in ("ready", "measuring")
+        )
+        if not alone:
+            fcntl.flock(ready, fcntl.LOCK_SH)
+            yield
+            return
+        fcntl.flock(measuring, fcntl.LOCK_EX)
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(ready, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.1)
         yield
 
 
@@ -255,7 +277,7 @@ def rate(run: Callable[[int], None], options: Options, most: int = 10**6, steps:
     steps = min(steps, options.steps)
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     found = []
-    with the_device(alone=True):
+    with the_device(alone=True, patience=options.patience):
         run(steps)
         for _ in range(min(options.rounds, most)):
             wait()

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -40,6 +43,8 @@ class Options:
     """Images of each."""
     variants: bool = False
     """Try other sizes of blocks."""
+    out: Path = Path("benchmarks/results/lane_conv.json")
+    """Where the numbers go."""
 
 
 def plain(name: str, image: Tensor, weight: Tensor, other: Tensor) -> Tensor:
@@ -113,6 +118,10 @@ def main(options: Options) -> None:
             lines.append(cells)
     columns = ["kernel", "layer", "error", "limit, us", "us", "best us", "block, warps, stages"]
     print_table(columns[: len(lines[0])], lines, f"{torch.cuda.get_device_name()}, {options.models} models")
+    head = {"device": torch.cuda.get_device_name(), "models": options.models, "torch": torch.__version__}
+    rows = [dict(zip(columns, line, strict=False)) for line in lines]
+    head |= {"date": datetime.now(UTC).date().isoformat()}
+    options.out.write_text(json.dumps(head | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
