@@ -55,9 +55,9 @@ from unweave.methods.spectral.hessian import hessian_operator
 from unweave.methods.spectral.neighbors import find_neighbors
 from unweave.methods.spectral.tangent_space import gram_matrices, tangent_coordinates
 from unweave.metrics import mcc, score_many
+from unweave.training.adam import initial_log
 from unweave.training.loop import initialize_network, train
 from unweave.training.pack import CHUNK, LaneGroup, StepRunner
-from unweave.training.state import initial_log
 from unweave.training.step import make_step
 from unweave.training.strategies import choose_runner, matmul_precision
 from unweave.utils.errors import InputError, first_line
@@ -254,7 +254,7 @@ def tricks(options: Options) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             if last:
                 stack.enter_context(torch._inductor.config.patch(force_layout_optimization=True))
-                stack.enter_context(mock.patch("unweave.training.state._copy_parameter", channels_last))
+                stack.enter_context(mock.patch("unweave.training.adam._copy_parameter", channels_last))
             yield
     finally:
         torch.backends.cudnn.benchmark = measures

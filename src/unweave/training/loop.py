@@ -21,9 +21,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
+from unweave.training.adam import HISTORY_ROWS
 from unweave.training.checkpoint import Checkpoint
 from unweave.training.pack import CHUNK, StepRunner, Trainable
-from unweave.training.state import HISTORY_ROWS
 from unweave.training.step import prepared_key
 from unweave.training.strategies import allow_tf32, choose_runner, use_threads
 from unweave.utils.errors import InputError, plural

@@ -11,9 +11,8 @@ from torch import Generator, Tensor, nn
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
-from unweave.training.adam import Adam
+from unweave.training.adam import Adam, State, clone_state, copy_into, initial_state, select_lane, stack_states
 from unweave.training.read_ahead import ReadAhead
-from unweave.training.state import State, clone_state, copy_into, initial_state, select_lane, stack_states
 
 Batch = dict[str, Tensor]
 Step = Callable[[State, Batch], None]

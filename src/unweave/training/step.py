@@ -18,10 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from unweave.data.core import FactorData
 from unweave.nn import lane_conv
 from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
-from unweave.training.adam import adam_step, assign_optimizers, clip_gradients
+from unweave.training.adam import State, adam_step, assign_optimizers, clip_gradients
 from unweave.training.compile_cache import mark_compiled, use_compile_folder
 from unweave.training.pack import Batch, LaneGroup, Step, Trainable
-from unweave.training.state import State
 from unweave.utils.errors import InputError
 from unweave.utils.storage import source_hash
 

@@ -22,9 +22,9 @@ import torch
 from torch import nn
 
 from unweave.data.core import FactorData
+from unweave.training.adam import initial_log
 from unweave.training.compile_cache import step_file
 from unweave.training.pack import CHUNK, LaneGroup, StepRunner, Trainable
-from unweave.training.state import initial_log
 from unweave.training.step import (
     LossFacts,
     compiled_step,
