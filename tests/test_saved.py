@@ -32,8 +32,8 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-# Both views of a pair go through the network at once now. Gradients differ in their last bits, which Adam enlarges where
-# they are close to zero.
+# Both views of a pair go through the network at once now. Gradients differ in their last bits, and Adam enlarges this
+# where they are close to zero.
 REORDERED = {"AdaGVAE": 1e-2, "AdaMLVAE": 1e-2}
 
 

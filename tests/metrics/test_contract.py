@@ -13,7 +13,7 @@ METRICS = {
     for name, variant in catalog.find_metrics(catalog.metrics(), every=True).items()
     if variant.facts.truth in ("factors", "inputs") and variant.facts.kinds != ("circular",)
 }
-GUESSING = ("sap[svm]", "sap[logistic]")  # accuracies: even the second-best code guesses right at times
+GUESSING = ("sap[svm]", "sap[svm-raw]", "sap[logistic]")  # accuracies: even the second-best code guesses right at times
 
 
 def number(value):
@@ -52,7 +52,7 @@ def test_a_perfect_code_is_best_and_a_constant_one_worst(metric, truth, request)
         pytest.skip("distances on a coarse grid take a handful of values")
     jitter = 1e-3 * np.random.default_rng(1).normal(size=c.shape)
     perfect = number(metric(c, c + jitter))
-    least = 0.6 if metric.__name__ in GUESSING else 0.94  # with accuracies 1 is out of reach
+    least = 0.5 if metric.__name__ in GUESSING else 0.94  # with accuracies 1 is out of reach
     assert least < perfect <= metric.facts.best + 1e-6
     constant = number(metric(c, np.ones((N, 3))))
     if metric.facts.worst is None:  # a score that guesses: one of three factors
@@ -76,7 +76,10 @@ def test_order_sign_and_scale_of_codes_do_not_matter(metric, factors):
     # IRS weighs each code by how far it moves, InfoMEC and the FactorVAE score drop codes that move little: by
     # definition only a common scale leaves them alone.
     scale = [-10, 10, 10] if metric.__name__.startswith(("irs", "infomec", "factor-vae")) else [-1, 10, 0.1]
-    other = codes[:, [2, 0, 1]] * scale + [5, 0, -3]
+    shift: list[int] = [5, 0, -3]
+    if metric.__name__ == "sap[svm-raw]":  # the penalty of a support vector machine depends on both
+        scale, shift = [-1, 1, 1], [0, 0, 0]
+    other = codes[:, [2, 0, 1]] * scale + shift
     # Trees break ties by the order of columns; everything else is equal to rounding.
     tolerance = 2e-3 if metric.__name__.startswith(("dci", "infomec")) else 1e-6
     assert number(metric(factors, other)) == pytest.approx(number(metric(factors, codes)), abs=tolerance)
@@ -124,12 +127,13 @@ def part(value, name):
 # factor has two codes is no fault for scores that look at one code at a time.
 TURNED = {
     "mcc": "", "mcc[spearman]": "", "mig": "", "modularity": "", "sap[svm]": "", "sap[logistic]": "", "sap[r2]": "",
-    "irs[q99]": "", "irs[q100]": "", "dci[trees]": "disentanglement", "dci[lasso]": "disentanglement",
+    "sap[svm-raw]": "", "sap[mixed]": "", "irs[q99]": "", "irs[q100]": "",
+    "dci[trees]": "disentanglement", "dci[lasso]": "disentanglement",
     "infomec": "modularity", "beta-vae-score": "", "factor-vae-score": "",
 }  # fmt: skip
 DOUBLED = {
     "mig": "", "sap[svm]": "", "sap[logistic]": "", "sap[r2]": "", "dci[trees]": "completeness",
-    "infomec": "compactness",
+    "sap[svm-raw]": "", "sap[mixed]": "", "infomec": "compactness",
 }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from unweave import InputError
-from unweave.metrics import (
-    sap,
-)
+from unweave.metrics import sap
+from unweave.metrics.contract import variants
+from unweave.metrics.factors import prepared
 
 
 def test_variants_give_different_numbers():
@@ -16,7 +16,7 @@ def test_variants_give_different_numbers():
     assert sap(c, z, predictor="r2") > 0.98
     assert sap(c, z, predictor="svm") < 0.4
     assert sap(c, z, predictor="logistic") > 0.5
-    with pytest.raises(InputError, match="'svm', 'logistic' or 'r2'"):
+    with pytest.raises(InputError, match="'svm', 'logistic', 'r2' or 'mixed'"):
         sap(c, z, predictor="tree")
 
 
@@ -32,6 +32,24 @@ def test_predictors_can_differ_between_factors():
         sap(c, z, predictor=["r2", "svm"])
     with pytest.raises(InputError, match=r"factor 1 .* is continuous"):
         sap(c, z, predictor=["r2", "svm", "r2"])
+
+
+def test_mixed_classifies_factors_without_an_order():
+    rng = np.random.default_rng(0)
+    c = np.column_stack([rng.integers(0, 3, 3000), rng.normal(size=3000), rng.integers(0, 5, 3000)])
+    z = c @ rng.normal(size=(3, 3)) + rng.normal(size=c.shape)
+    truth = prepared(c, kinds=["nominal", "continuous", "ordinal"])
+    mixed = variants(sap, "mixed")["sap[mixed]"](truth, z)
+    assert mixed == pytest.approx(sap(c, z, predictor=("svm", "r2", "r2")))
+    assert mixed != pytest.approx(sap(c, z, predictor="r2"), abs=1e-3)
+    assert sap(c, z, predictor="mixed") == sap(c, z, predictor="r2"), "without kinds, all factors have an order"
+
+
+def test_the_raw_variant_takes_codes_as_they_are():
+    c = np.random.default_rng(0).integers(0, 6, (3000, 2)).astype(float)
+    z = 0.1 * (c + np.random.default_rng(1).normal(size=c.shape))
+    raw = variants(sap, "svm-raw")["sap[svm-raw]"](c, z)
+    assert raw == sap(c, z, standardize=False) != sap(c, z)
 
 
 def test_codes_that_are_the_factors_of_dsprites_have_a_sap_of_more_than_a_half():

@@ -16,13 +16,19 @@ from unweave.metrics.factors import active_codes, check_trainable, group_columns
 from unweave.metrics.mcc import associations
 from unweave.utils.errors import InputError, plural
 
-Predictor = Literal["svm", "logistic", "r2"]
+Predictor = Literal["svm", "logistic", "r2", "mixed"]
 SVM: dict[str, Any] = {"C": 0.01, "class_weight": "balanced", "random_state": 0}
 
 
 @metric(
     paper="Kumar, Sattigeri and Balakrishnan (2018), Sec. 3",
-    variants={"svm": {"predictor": "svm"}, "logistic": {"predictor": "logistic"}, "r2": {"predictor": "r2"}},
+    variants={
+        "svm": {"predictor": "svm"},
+        "svm-raw": {"predictor": "svm", "standardize": False},
+        "logistic": {"predictor": "logistic"},
+        "r2": {"predictor": "r2"},
+        "mixed": {"predictor": "mixed"},
+    },
     default=("svm", "r2"),
     kinds={"r2": ORDERED},
 )
@@ -46,8 +52,8 @@ def sap(
         codes: Codes, (n, d).
         predictor: `svm`: test accuracy of a linear support vector machine (C = 0.01, classes balanced). `logistic`: of
             a logistic regression. `r2`: squared correlation, for factors with an order, and the only one for
-            continuous factors; angles are compared as in `mcc`. A sequence names one for each factor, as the metric was
-            first defined: squared correlation for numbers, accuracy for classes.
+            continuous factors; angles are compared as in `mcc`. `mixed`: as the metric was first defined, `svm` for
+            factors without an order and `r2` for the others. A sequence names one for each factor.
         standardize: Standardize the codes for `svm` and `logistic`; the reference library does not.
         features: Groups of codes that belong together; each predicts as one.
         train: Share of the rows to train on.
@@ -64,7 +70,7 @@ def sap(
     """
     c, z = prepare_factors(factors, codes)
     groups = group_columns(features, z)
-    predictors = _predictor_per_factor(predictor, c.count)
+    predictors = _predictor_per_factor(predictor, c.nominal)
     if "r2" in predictors and any(len(g) > 1 for g in groups):
         raise InputError("sap[r2] correlates single codes with factors: for features of several use sap[logistic]")
     scores = associations(c, z) ** 2 if "r2" in predictors else np.zeros((c.count, len(groups)))  # (k, d)
@@ -82,16 +88,16 @@ def sap(
     return float(np.mean(ordered[:, -1] - second))
 
 
-def _predictor_per_factor(predictor: Predictor | Sequence[Predictor], count: int) -> list[Predictor]:
-    predictors = [predictor] * count if isinstance(predictor, str) else list(predictor)
+def _predictor_per_factor(predictor: Predictor | Sequence[Predictor], nominal: Sequence[bool]) -> list[Predictor]:
+    predictors = [predictor] * len(nominal) if isinstance(predictor, str) else list(predictor)
     wrong = [name for name in predictors if name not in get_args(Predictor)]
     if wrong:
-        raise InputError(f"predictor={wrong[0]!r}: expected 'svm', 'logistic' or 'r2'")
-    if len(predictors) != count:
-        raise InputError(
-            f"{plural(len(predictors), 'predictor')} for {plural(count, 'factor')}: expected one for all, or each"
-        )
-    return predictors
+        raise InputError(f"predictor={wrong[0]!r}: expected 'svm', 'logistic', 'r2' or 'mixed'")
+    if len(predictors) != len(nominal):
+        text = f"{plural(len(predictors), 'predictor')} for {plural(len(nominal), 'factor')}"
+        raise InputError(f"{text}: expected one for all, or each")
+    by_kind: dict[bool, Predictor] = {True: "svm", False: "r2"}
+    return [by_kind[is_nominal] if p == "mixed" else p for p, is_nominal in zip(predictors, nominal, strict=True)]
 
 
 def _accuracies(
