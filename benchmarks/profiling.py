@@ -54,6 +54,7 @@ KEYS = ("case", "how", "precision", "models")
 # The first pattern that occurs in a kernel's name decides; fused kernels are named by the operations they contain.
 KERNEL_GROUPS = {
     "Adam": r"triton_for|foreach|addcmul|lerp",
+    "convolutions by Triton": r"^(convolve|upsample|weight_gradient)_kernel",
     "fused, with reductions": r"triton_(red|per)",
     "fused, elementwise": r"triton_poi",
     "convolutions by libraries": r"cudnn|conv|dgrad|wgrad|implicit|nchw|nhwc|tensortransform",
