@@ -6,6 +6,7 @@ from torch import nn
 
 from unweave.nn.autoencoder import conv_decoder, conv_encoder
 from unweave.nn.conv_matmul import StridedConvMatmul, TransposedConvMatmul, replace_convs
+from unweave.nn.spectral_norm import apply_spectral_norm
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 28, 28), (2, 8, 16)])
@@ -31,6 +32,21 @@ def test_matrix_products_work_for_any_image_size_and_width(a, b, size):
         product = replace_convs(nn.Sequential(layer))
         assert isinstance(product[0], StridedConvMatmul | TransposedConvMatmul)
         torch.testing.assert_close(product(x), layer(x))
+
+
+def test_convolutions_with_spectral_normalization_are_replaced_too():
+    torch.manual_seed(0)
+    net = apply_spectral_norm(conv_encoder((2, 16, 16), 3, widths=(4, 5), activation=nn.Tanh))
+    other, x = replace_convs(net), torch.rand(3, 2, 16, 16)
+    assert sum(isinstance(module, StridedConvMatmul) for module in other.modules()) == 2
+    assert dict(other.named_buffers()).keys() == dict(net.named_buffers()).keys()
+    torch.testing.assert_close(other(x), net(x), atol=1e-6, rtol=1e-5)
+    for a, b in zip(
+        torch.autograd.grad(other(x).sum(), list(other.parameters())),
+        torch.autograd.grad(net(x).sum(), list(net.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
 
 
 def test_matrix_products_follow_autocast_like_convolutions():

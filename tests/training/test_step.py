@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.helpers import DATA, NETWORKS, StepRecorder, X, small_method, train_all
 from unweave import InputError
@@ -73,3 +74,15 @@ def test_a_compiled_step_is_not_used_for_other_data_or_another_class(monkeypatch
         (method,) = train_all([Redefined(steps=2)], compiling="always")
         losses.append(method.history["loss"].iloc[0])
     assert losses[1] > 1_000 * losses[0]
+
+
+def test_by_default_convolutions_on_a_gpu_are_in_bf16(monkeypatch):
+    conv, linear = nn.Conv2d(1, 1, 3), nn.Linear(1, 1)
+    assert not step.uses_bf16(BetaVAE(), conv)
+    assert step.uses_bf16(BetaVAE(precision="bf16"), linear)
+    monkeypatch.setattr(step, "network_device", lambda net: torch.device("cuda"))
+    for is_supported in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda is_supported=is_supported, **_: is_supported)
+        assert step.uses_bf16(BetaVAE(), conv) == is_supported
+        assert not step.uses_bf16(BetaVAE(), linear)
+        assert not step.uses_bf16(BetaVAE(precision="tf32"), conv)
