@@ -31,3 +31,18 @@ def test_colors_of_the_test_set_are_every_other_one_or_distant():
     assert (hues(distant=True), hues(distant=True, part="test")) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
     with pytest.raises(InputError, match="distant=True is about the colors of shapes3d and mpi3d"):
         unweave.datasets.Unseen(of="colored-mnist", distant=True)
+
+
+def test_settings_are_chosen_by_nuisances_and_digits_of_the_training_set(digits):
+    settings = {"of": "rotation-colored-mnist", "validation": True}
+    train, test = (unweave.datasets.Unseen(part=part, **settings).load() for part in ("train", "test"))
+    whole = unweave.datasets.Unseen(of="rotation-colored-mnist").load()
+    assert len(train.gray) + len(test.gray) == len(whole.gray) and len(test.gray) == len(whole.gray) // 6
+    for data, backgrounds, angles in ((train, {0, 1}, {3, 4, 5}), (test, {2}, {2, 6})):
+        c = data.labels(data.sample(500, torch.Generator().manual_seed(0)))
+        assert set(c[:, 1].tolist()) == set(range(6)), "all digit colors"
+        assert set(c[:, 2].tolist()) == backgrounds and set(c[:, 3].tolist()) == angles
+    point = torch.tensor([[0, 1, 2, 2]])
+    torch.testing.assert_close(test.render(point), whole.render(torch.tensor([[5, 1, 2, 2]])))
+    with pytest.raises(InputError, match="validation=True is about digits"):
+        unweave.datasets.Unseen(of="shapes3d", validation=True)

@@ -11,7 +11,7 @@ from unweave.data.containers import Factorial
 from unweave.data.core import FactorData, Subset
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.datasets.colored import DEFAULT_PALETTE, ColoredMNIST, RotationColoredMNIST
+from unweave.datasets.colored import DEFAULT_PALETTE, ColoredMNIST, Painted, RotationColoredMNIST, hold_out_nuisances
 from unweave.datasets.mpi3d import MPI3D
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.utils.errors import InputError
@@ -30,7 +30,7 @@ class Unseen(Dataset):
 
     name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
-    optional_settings = ("palette", "clockwise")
+    optional_settings = ("palette", "clockwise", "validation")
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
     """Dataset; unseen are three backgrounds, also four angles, or half of the object's colors (both grids)."""
@@ -40,6 +40,9 @@ class Unseen(Dataset):
     """For digits: colors of the backgrounds, see `ColoredMNIST`."""
     clockwise: bool = False
     """For rotated digits: whether positive angles are clockwise."""
+    validation: bool = False
+    """For digits: choose settings by nuisances of the training set. Unseen are one of its backgrounds and +-45 degrees,
+    on training digits that are left out."""
     part: Literal["train", "test"] = "train"
     """Training or test set."""
 
@@ -49,13 +52,16 @@ class Unseen(Dataset):
             raise InputError(
                 f"distant=True is about the colors of {' and '.join(UNSEEN_FACTOR)}: leave it out for {self.of}"
             )
+        if self.validation and self.of in UNSEEN_FACTOR:
+            raise InputError(f"validation=True is about digits: leave it out for {self.of}")
 
     def source_dataset(self) -> Dataset:
         """Return the dataset that nuisances are left out of."""
+        split: Literal["train", "test"] = "train" if self.validation else self.part
         if self.of == "colored-mnist":
-            return ColoredMNIST(split=self.part, form="backgrounds", palette=self.palette)
+            return ColoredMNIST(split=split, form="backgrounds", palette=self.palette)
         if self.of == "rotation-colored-mnist":
-            return RotationColoredMNIST(split=self.part, palette=self.palette, clockwise=self.clockwise)
+            return RotationColoredMNIST(split=split, palette=self.palette, clockwise=self.clockwise)
         return Shapes3D() if self.of == "shapes3d" else MPI3D(variant="real")
 
     def required_files(self) -> tuple[PublishedFile, ...]:
@@ -65,13 +71,13 @@ class Unseen(Dataset):
         return (*self.source_dataset().required_files(), *other)
 
     def title(self) -> str:
-        far = " far apart" if self.distant else ""
+        far = " far apart" if self.distant else " of training" if self.validation else ""
         return f"{self.source_dataset().title()}, nuisances{far} {'to train' if self.part == 'train' else 'unseen'}"
 
     def load(self) -> FactorData:
         data = self.source_dataset().load()
-        if self.of not in UNSEEN_FACTOR:
-            return data  # the split decides how digits are painted
+        if isinstance(data, Painted):
+            return hold_out_nuisances(data, self.part) if self.validation else data
         assert isinstance(data, Factorial)
         points = data.combinations()
         column = data.column(UNSEEN_FACTOR[self.of])
