@@ -1,10 +1,15 @@
 """Choosing a palette with a plain CNN."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from unweave import InputError
 from unweave.datasets import Unseen
+from unweave.papers.swap_contrast import palettes
+from unweave.papers.swap_contrast import tables as swap_tables
 from unweave.papers.swap_contrast.palettes import (
     Options,
     all_test_points,
@@ -54,3 +59,31 @@ def test_a_small_calibration_runs(digits, tmp_path):
     (table,) = tables(options)
     assert [row[0] for row in table.rows] == ["paper", "adjacent-100-45"]
     assert all(0 <= float(value) <= 1 for value in table.rows[1][1:])
+
+
+def test_the_chosen_palette_is_the_nearest_of_the_stored_results(tmp_path, monkeypatch):
+    monkeypatch.setattr(palettes, "stored_results", lambda: tmp_path)
+    with pytest.raises(InputError, match="run `unweave paper run swap-contrast/palettes` first"):
+        palettes.chosen_palette()
+    folder = tmp_path / "swap_contrast" / "results" / "palettes"
+    folder.mkdir(parents=True)
+    pd.concat([rows_of("adjacent-60-35", 0.1), rows_of("adjacent-60-45", -0.02)]).to_csv(folder / "scores.csv")
+    assert palettes.chosen_palette() == "adjacent-60-45"
+
+
+def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monkeypatch):
+    monkeypatch.setattr(swap_tables, "chosen_palette", lambda: "adjacent-60-45")
+    options = swap_tables.Options(data="rotation-colored-mnist", converged=True)
+    data = swap_tables.make_data(options)
+    assert (data.palette, data.clockwise, data.validation) == ("adjacent-60-45", True, False)
+    assert swap_tables.make_data(replace(options, tune=True)).validation
+    every = swap_tables.methods(options, 0)
+    assert {method.lr_schedule for method in every.values()} == {"cosine"}
+    assert {method.steps for method in every.values()} == {40_000}
+    ours = {name: method for name, method in every.items() if name.startswith("swap and contrast")}
+    assert [name for name, method in ours.items() if method.refit_classifier] == ["swap and contrast, refitted"]
+    assert all(method.prediction == 1 and method.per_number for method in ours.values())
+    assert swap_tables.folders(options).name == "rotation-colored-mnist-converged"
+    assert swap_tables.folders(replace(options, converged=False)).name == "rotation-colored-mnist"
+    searched = swap_tables.methods(replace(options, tune=True), 100)
+    assert sum(name.startswith("swap and contrast: ") for name in searched) == 6

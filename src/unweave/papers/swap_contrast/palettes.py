@@ -30,6 +30,7 @@ from unweave.methods import CNNClassifier
 from unweave.metrics import average_accuracy, worst_group_accuracy
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.scripts import stored_results
 from unweave.papers.swap_contrast.settings import PAPER, PAPER_BY_ANGLE
 from unweave.papers.verdicts import Findings, describe_effort, folder_name, merge_rows
 from unweave.utils.errors import InputError
@@ -123,6 +124,19 @@ def compare_palettes(rows: pd.DataFrame) -> pd.DataFrame:
     table = long.pivot_table(index="palette", columns="name", values="value").reindex(columns=list(paper_numbers()))
     distance = (table - pd.Series(paper_numbers())).abs().mean(axis=1, skipna=False)
     return table.assign(distance=distance).sort_values("distance")
+
+
+def chosen_palette() -> str:
+    """Return the palette that is nearest to the paper's numbers in the stored results.
+
+    Raises:
+        InputError: If no palette has all numbers yet.
+    """
+    path = folders(Options(out=stored_results() / "swap_contrast")).scores
+    distance = compare_palettes(pd.read_csv(path))["distance"].dropna() if path.is_file() else pd.Series(dtype=float)
+    if distance.empty:
+        raise InputError("no palette was chosen yet: run `unweave paper run swap-contrast/palettes` first")
+    return str(distance.idxmin())
 
 
 def tables(options: Options) -> list[TextTable]:

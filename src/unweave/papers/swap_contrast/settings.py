@@ -76,3 +76,11 @@ ABLATIONS: dict[str, dict[str, float]] = {
     "all losses": {}, "without L_dis": {"alpha": 0.0}, "without L_zp": {"gamma": 0.0}, "without L_sup": {"beta": 0.0},
     "without the KL term": {"generative": 0.0},
 }  # fmt: skip
+# Until convergence, for comparison with the paper. Our weights are per observed number; Eq. 10 has no others.
+CONVERGED: dict[str, str | float] = {"lr": 1e-3, "lr_schedule": "cosine"}
+CONVERGED_OURS: dict[str, float | bool] = {
+    "per_number": True, "beta": 4.0, "prediction": 1.0, "kl_warmup": 0.1, "refit_classifier": False,
+}  # fmt: skip
+SEARCHED_CONVERGED: dict[str, list[dict[str, float]]] = {
+    OURS: [{"beta": b, "alpha": a, "gamma": a} for b in (1.0, 4.0, 12.0) for a in (1.0, 10.0)],
+}
