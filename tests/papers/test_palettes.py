@@ -8,7 +8,7 @@ import pytest
 
 from unweave import InputError
 from unweave.datasets import Unseen
-from unweave.papers.swap_contrast import palettes
+from unweave.papers.swap_contrast import disentangled, palettes
 from unweave.papers.swap_contrast import tables as swap_tables
 from unweave.papers.swap_contrast.palettes import (
     Options,
@@ -87,3 +87,15 @@ def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monk
     assert swap_tables.folders(replace(options, converged=False)).name == "rotation-colored-mnist"
     searched = swap_tables.methods(replace(options, tune=True), 100)
     assert sum(name.startswith("swap and contrast: ") for name in searched) == 6
+
+
+def test_converged_baselines_are_those_of_the_reference_library():
+    options = disentangled.Options(converged=True)
+    every = disentangled.methods(options, 0)
+    assert {(method.lr, method.steps) for method in every.values()} == {(1e-4, 300_000)}
+    assert every["DIP-VAE-I"].diagonal == 100 and every["DIP-VAE-I"].off_diagonal == 10
+    assert every["FactorVAE"].critic_lr == 1e-4
+    assert disentangled.columns(options)[1] == "sap[svm-raw]"
+    assert disentangled.folders(options).name == "disentangled-shapes3d-converged"
+    before = disentangled.methods(disentangled.Options(), 0)
+    assert before["DIP-VAE-I"].diagonal == 10 and before["FactorVAE"].critic_lr == 5e-4

@@ -3,6 +3,7 @@
 unweave paper run swap-contrast/table-3                       # 3DShapes, all methods; for a GPU
 unweave paper run swap-contrast/table-3 --data mpi3d          # where the file is
 unweave paper run swap-contrast/table-4                       # ours without warm-up, with one, with both
+unweave paper run swap-contrast/table-3 --converged --seeds 5 # at the budget of the reference library
 unweave paper run swap-contrast/table-3 --scale small --only swap Ada-GVAE    # minutes on two cores
 
 Ten codes everywhere; ours predicts the shape from one of them, and pairs share it. MIG, SAP, IRS, the FactorVAE score
@@ -39,8 +40,7 @@ from unweave.papers.verdicts import (
 )
 
 STEPS = {"full": 10_000, "small": 300}  # of the stored tables; enough to see it run
-METRICS = ("mig", "sap[svm]", "irs[q99]", "factor-vae-score", "dci[gbt]")
-COLUMNS = (*METRICS[:3], "factor-vae-score.accuracy", "dci[gbt].disentanglement")
+CONVERGED_STEPS, CONVERGED_RATE = 300_000, 1e-4  # of the reference library
 # MIG, SAP, IRS, FactorVAE score, DCI.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "shapes3d": {
@@ -89,6 +89,23 @@ class Options:
     """Methods with these names, or whose names contain one of these."""
     warm_ups: bool = False
     """Run only our method: without its warm-ups, with one and with both."""
+    converged: bool = False
+    """Train as the reference library does: 300,000 steps at a rate of 1e-4, its DIP-VAE-I, its SAP on raw codes."""
+
+
+def usual_steps(options: Options) -> int:
+    """Return the steps of the stored tables."""
+    return CONVERGED_STEPS if options.converged and options.scale == "full" else STEPS[options.scale]
+
+
+def metrics(options: Options) -> tuple[str, ...]:
+    """Return the names of the metrics, in the order of the paper."""
+    return "mig", "sap[svm-raw]" if options.converged else "sap[svm]", "irs[q99]", "factor-vae-score", "dci[gbt]"
+
+
+def columns(options: Options) -> tuple[str, ...]:
+    """Return the scores of the tables."""
+    return (*metrics(options)[:3], "factor-vae-score.accuracy", "dci[gbt].disentanglement")
 
 
 def make_data(options: Options) -> Dataset:
@@ -99,9 +116,11 @@ def make_data(options: Options) -> Dataset:
 def methods(options: Options, seed: int) -> dict[str, Neural]:
     """Return the methods by their names in the tables, with the weights of their papers."""
     small = options.scale == "small"
-    shared: Any = {"seed": seed, "steps": options.steps or STEPS[options.scale], "latent_dim": 10}
+    shared: Any = {"seed": seed, "steps": options.steps or usual_steps(options), "latent_dim": 10}
+    shared |= {"lr": CONVERGED_RATE} if options.converged else {}
     shared |= {"widths": (8, 8, 16, 16), "hidden": (64,), "batch_size": 16} if small else {}
     ours: Any = shared | {"predictive_dim": 1, "label": "shape"}
+    diagonal = 100.0 if options.converged else DIPVAE.diagonal  # of variant i: ten times the weight off the diagonal
     if options.warm_ups:
         every: dict[str, Neural] = {
             f"{OURS}, no warm-up": SwapContrast(**ours, swap_warmup=0.0, difficulty_warmup=0.0),
@@ -111,8 +130,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     else:
         every = {
             "beta-VAE": BetaVAE(**shared), "annealed VAE": AnnealedVAE(**shared),
-            "FactorVAE": FactorVAE(**shared, critic_lr=FactorVAE.lr),
-            "DIP-VAE-I": DIPVAE(**shared, variant="i"), "DIP-VAE-II": DIPVAE(**shared, variant="ii"),
+            "FactorVAE": FactorVAE(**shared, critic_lr=CONVERGED_RATE if options.converged else FactorVAE.lr),
+            "DIP-VAE-I": DIPVAE(**shared, variant="i", diagonal=diagonal), "DIP-VAE-II": DIPVAE(**shared, variant="ii"),
             "beta-TCVAE": BetaTCVAE(**shared),
             "Ada-ML-VAE": AdaMLVAE(**shared), "Ada-GVAE": AdaGVAE(**shared),
             OURS: SwapContrast(**ours), f"{OURS}, JS": SwapContrast(**ours, divergence="js"),
@@ -122,8 +141,8 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
 
 def folders(options: Options) -> Folders:
     """Return where everything goes."""
-    parts = {"small": options.scale == "small"}
-    parts |= {f"{options.steps}-steps": options.steps not in (0, STEPS[options.scale])}
+    parts = {"converged": options.converged, "small": options.scale == "small"}
+    parts |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
     return Folders(
         options.out, folder_name(f"{'warm-ups' if options.warm_ups else 'disentangled'}-{options.data}", parts)
     )
@@ -138,12 +157,13 @@ def tables(options: Options) -> list[TextTable]:
     for name, group in pd.read_csv(path).groupby("name", sort=False):
         paper = PAPER[options.data].get(str(name))
         cells = [
-            plus_minus(group[column]) + (f" ({paper[i]:.3f})" if paper else "") for i, column in enumerate(COLUMNS)
+            plus_minus(group[column]) + (f" ({paper[i]:.3f})" if paper else "")
+            for i, column in enumerate(columns(options))
         ]
         lines.append([str(name), f"{len(group)}", *cells])
-    columns = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
-    title = f"{make_data(options).title()}; {options.steps or STEPS[options.scale]:,} steps; mean and 95 % interval"
-    return [TextTable(title, columns, lines)]
+    heads = ["method", "runs", *(f"{name} (paper)" for name in ("MIG", "SAP", "IRS", "FactorVAE score", "DCI"))]
+    title = f"{make_data(options).title()}; {options.steps or usual_steps(options):,} steps; mean and 95 % interval"
+    return [TextTable(title, heads, lines)]
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -155,7 +175,7 @@ def findings(options: Options, part: str) -> Findings:
     numbers = [
         Number(f"{name}, {column.partition('.')[0]}", group[column].tolist(), paper)
         for name, group in rows.groupby("name", sort=False)
-        for column, paper in zip(COLUMNS, PAPER[options.data].get(str(name), ()), strict=False)
+        for column, paper in zip(columns(options), PAPER[options.data].get(str(name), ()), strict=False)
     ]
     mig = {str(name): group["mig"].tolist() for name, group in rows.groupby("name")}
     if part == "table-4":
@@ -172,7 +192,7 @@ def findings(options: Options, part: str) -> Findings:
             for claim in compare_means(f"ours has a better MIG than {name}", mig, OURS, [name])
         )
     missing = tuple(name for name in in_paper if name not in mig)
-    effort = describe_effort(rows, ["name"], options.steps or STEPS[options.scale])
+    effort = describe_effort(rows, ["name"], options.steps or usual_steps(options))
     return Findings(tuple(numbers), claims, missing=missing, effort=effort)
 
 
@@ -182,10 +202,10 @@ def main(options: Options, output: Output = SILENT) -> None:
     place.create()
     data = make_data(options)
     runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
-    scores = execute(runs, place.runs, metrics=METRICS, notify=output.progress, callback=output.training)
+    scores = execute(runs, place.runs, metrics=metrics(options), notify=output.progress, callback=output.training)
     if scores.empty:
         raise no_finished_runs(place.runs, runs)
-    rows = pd.DataFrame(scores[["key", "seed", *COLUMNS]])
+    rows = pd.DataFrame(scores[["key", "seed", *columns(options)]])
     rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
     merge_rows(rows, place.scores, ["name", "seed"])
     for table in tables(options):
