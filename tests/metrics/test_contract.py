@@ -52,7 +52,8 @@ def test_a_perfect_code_is_best_and_a_constant_one_worst(metric, truth, request)
         pytest.skip("distances on a coarse grid take a handful of values")
     jitter = 1e-3 * np.random.default_rng(1).normal(size=c.shape)
     perfect = number(metric(c, c + jitter))
-    least = 0.5 if metric.__name__ in GUESSING else 0.94  # with accuracies 1 is out of reach
+    least = 0.6 if metric.__name__ in GUESSING else 0.94  # with accuracies 1 is out of reach
+    least = 0.5 if metric.__name__ == "sap[svm-raw]" else least  # codes of small numbers are penalized
     assert least < perfect <= metric.facts.best + 1e-6
     constant = number(metric(c, np.ones((N, 3))))
     if metric.facts.worst is None:  # a score that guesses: one of three factors
