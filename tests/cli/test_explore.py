@@ -17,6 +17,14 @@ def test_a_run_is_explored_with_the_data_that_it_knows(run):
     assert '"path":"run"' in text
 
 
+def test_folders_that_are_no_runs_are_named(run):
+    Path("runs").mkdir()
+    code, _, err = run("explore", "nope")
+    assert code == 2 and "nope does not exist" in err
+    code, _, err = run("explore", "runs")
+    assert code == 2 and "runs holds no trained method: name the folder of one run" in err
+
+
 def test_two_runs_are_compared(run):
     for seed in ("1", "2"):
         command = ("fit", "pca", "squares-xy", *SMALL, "--latent-dim", "2", "--seed", seed, "--out", f"run-{seed}")

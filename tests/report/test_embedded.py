@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from unweave import Run, execute
+from unweave import InputError, Run, execute, write_report
 from unweave.datasets import SquaresXY
 from unweave.experiments.run import read_run
 from unweave.methods import PCA, BetaVAE
@@ -45,7 +45,8 @@ def test_an_explorer_shows_fewer_observations_before_it_is_too_large(runs, monke
     whole = explorer_of_run(runs["pca"], "PCA")
     monkeypatch.setattr(embedded, "OBSERVATIONS", (300, 50))
     assert payload_of(explorer_of_run(runs["pca"], "PCA", len(whole) - 1))["count"] == 50
-    assert explorer_of_run(runs["pca"], "PCA", 1000) is None
+    with pytest.raises(InputError, match="too large"):
+        explorer_of_run(runs["pca"], "PCA", 1000)
 
 
 def test_runs_whose_data_are_unknown_have_no_explorer(runs, tmp_path):
@@ -54,7 +55,12 @@ def test_runs_whose_data_are_unknown_have_no_explorer(runs, tmp_path):
 
     execute([Run(dataset(str(tmp_path / "own.npz")), PCA(latent_dim=2))], tmp_path / "runs", metrics=())
     (folder,) = [path for path in (tmp_path / "runs").iterdir() if (path / "run.json").is_file()]
-    assert explorer_of_run(read_run(folder), "own") is None
+    with pytest.raises(InputError, match="does not say where its data are"):
+        explorer_of_run(read_run(folder), "own")
+    messages: list[str] = []
+    page = write_report([folder], tmp_path / "report.html", messages.append).read_text()
+    assert f"unweave explore {folder} DATA" in page and "data-explorer=" not in page
+    assert any("no explorer in the report" in text for text in messages)
 
 
 def test_explorers_share_a_budget(runs, monkeypatch):

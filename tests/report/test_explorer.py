@@ -153,6 +153,15 @@ def test_the_policy_admits_one_script_and_one_style_by_their_hashes(page):
     assert len(text) < 200_000, "300 observations of 16 x 16 pixels and three codes"
 
 
+def test_paths_and_empty_data_are_refused(squares, pca, tmp_path):
+    with pytest.raises(InputError, match=r"'runs/a' is no method: load a run with unweave\.load"):
+        explore("runs/a", squares, tmp_path / "page.html")
+    with pytest.raises(InputError, match="is no method"):
+        explore(pca, squares, tmp_path / "page.html", compare="runs/a")
+    with pytest.raises(InputError, match="the data have no rows"):
+        explore(pca, np.zeros((0, 1, 16, 16)), tmp_path / "page.html")
+
+
 def test_a_page_is_not_written_over_a_folder(squares, pca, tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         explore(pca, squares, tmp_path)
@@ -247,6 +256,7 @@ def test_nuisances_are_exchanged_at_once(squares, tmp_path):
         browser.wait_for("unweaveExplorer.state.second >= 0")
         names = browser.evaluate("[...document.querySelectorAll('#swap-tools button')].map((b) => b.textContent)")
         assert names[-2:] == ["Take class codes", "Take nuisance codes"]
+        browser.evaluate("unweaveExplorer.setCode(3, 9)")  # an edit that the exchange replaces
         x, y, *_ = browser.center("#swap-tools button:last-child")
         browser.click(x, y)
         browser.wait_for("unweaveExplorer.state.swapped.length === 2")

@@ -167,6 +167,55 @@ def test_a_dot_shows_its_run_and_selects_it(page, tmp_path):
 
 
 @needs_chromium
+def test_a_run_that_a_filter_hides_can_be_selected(page, tmp_path):
+    with Browser(page, tmp_path) as browser:
+        run = browser.evaluate("Number(document.querySelector('circle.run').dataset.run)")
+        label = browser.evaluate(f"document.querySelectorAll('table.runs tbody tr')[{run}].cells[0].textContent")
+        other = {"beta-vae": "hessian-ica", "hessian-ica": "beta-vae"}[label.strip()]
+        browser.evaluate(f"document.querySelector('.filter input').value = 'METHOD={other.upper()}'")
+        browser.evaluate("document.querySelector('.filter input').dispatchEvent(new Event('input'))")
+        count = "document.querySelector('.count').textContent"
+        assert browser.evaluate(count) != "7 of 7 runs" and not browser.evaluate(count).startswith("0 of")
+        browser.click(*place_of(browser, "circle.run"))
+        browser.wait_for("document.querySelector('tr.selected') !== null")
+        assert browser.evaluate(count) == "7 of 7 runs", "the filter is removed"
+
+
+@needs_chromium
+def test_colors_are_those_of_the_legend_and_long_labels_differ(page, tmp_path):
+    series = [
+        {"name": name, "x": [1, 2], "mean": [0, 1], "min": [0, 1], "max": [0, 1], "runs": [], "at": []} for name in "ab"
+    ]
+    panels = [{"score": "mcc", "series": series}, {"score": "mig", "series": series[1:]}]
+    plot = {"parameter": "beta", "log": False, "ticks": [1, 2], "panels": panels}
+    names = [f"beta-vae (beta=1, latent_dim={d}, lr=0.{'0' * d}1)" for d in (2, 3)]
+    spread = {"panels": [{"score": "mcc", "rows": [{"name": n, "runs": [], "quartiles": None} for n in names]}]}
+    with Browser(page, tmp_path) as browser:
+        code = f"UnweaveCharts.drawEffect({json.dumps(plot)}, {{runs: []}})"
+        assert browser.evaluate(f"{code}[1].querySelector('polyline').getAttribute('class')") == "line series-1"
+        assert browser.evaluate(f"{code}.at(-1).textContent") == "ab"
+        code = f"[...UnweaveCharts.drawSpread({json.dumps(spread)}, {{runs: []}})[0].querySelectorAll('text.label')]"
+        labels = browser.evaluate(f"{code}.map((label) => label.firstChild.textContent)")
+        assert labels == ["beta=1, latent_dim=2, lr=0.001", "beta=1, latent_dim=3, lr=0.0001"]
+        assert browser.evaluate(f"{code}.map((label) => label.querySelector('title').textContent)") == names
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [380, 1300])
+def test_long_names_do_not_widen_the_page(tmp_path, width):
+    rng = np.random.default_rng(0)
+    columns = [f"{'a-very-long-name' * 4}{i}" for i in range(5)]
+    pd.DataFrame(rng.normal(size=(100, 5)), columns=columns).to_csv(tmp_path / "own.csv", index=False)
+    own = unweave.data.own_data.OwnData(path=tmp_path / "own.csv")
+    execute([Run(own, PCA(latent_dim=2))], tmp_path / "runs", metrics=["local-isometry"])
+    path = write_report([tmp_path / "runs"], tmp_path / "page.html")
+    with Browser(path, tmp_path / "profile") as browser:
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        browser.wait_for(f"document.documentElement.clientWidth <= {width}")
+        assert browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+@needs_chromium
 def test_plots_are_reached_by_keyboard(page, tmp_path):
     with Browser(page, tmp_path) as browser:
         browser.evaluate("document.querySelector('.panels svg[tabindex]').focus()")

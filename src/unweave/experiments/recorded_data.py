@@ -14,6 +14,10 @@ from unweave.utils.storage import read_json, to_jsonable
 
 def dataset_of_run(folder: Path) -> Dataset:
     """Return the catalog dataset that a run was trained on, with all its settings."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} does not exist: name the folder of a run")
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} holds no trained method: name the folder of one run, e.g. {folder / 'RUN'}")
     missing = InputError(f"{folder} does not say where its data are: unweave explore {folder} DATA")
     if not (folder / "run.json").is_file():
         raise missing

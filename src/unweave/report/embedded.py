@@ -20,7 +20,7 @@ OBSERVATIONS = (1_000, 400)  # of the sample; the smaller number where the page 
 def embed_explorers(
     sections: Sequence[dict[str, Any]], runs: Mapping[str, FinishedRun], notify: Callable[[str], None]
 ) -> None:
-    """Set `explorer` of sections about runs to {"id", "megabytes", "html"}, in their order, until the budget is spent.
+    """Set `explorer` of sections about runs to {"id", "html"}, in their order, until the budget is spent.
 
     Args:
         sections: What the page says about the best run of each method.
@@ -31,26 +31,29 @@ def embed_explorers(
     for section in sections:
         notify(f"{section['label']}: writing the explorer")
         title = f"{section['label']}, seed {section['seed']}"
-        html = explorer_of_run(runs[section["key"]], title, min(bytes_left, MAX_BYTES))
-        if html is not None:
+        try:
+            html = explorer_of_run(runs[section["key"]], title, min(bytes_left, MAX_BYTES))
+        except InputError as error:
+            notify(f"{section['label']}: no explorer in the report: {error}")
+        else:
             bytes_left -= len(html)
-            section["explorer"] = {"id": f"{section['id']}-explorer", "megabytes": len(html) / 1e6, "html": html}
+            section["explorer"] = {"id": f"{section['id']}-explorer", "html": html}
 
 
-def explorer_of_run(run: FinishedRun, title: str, max_bytes: int = MAX_BYTES) -> str | None:
-    """Return the page of the explorer of a run; None if its data or its method cannot be loaded, or if it is too large.
+def explorer_of_run(run: FinishedRun, title: str, max_bytes: int = MAX_BYTES) -> str:
+    """Return the page of the explorer of a run.
 
     Runs on your own data do not record where the data are, and classes of your own are not loaded from a report.
+
+    Raises:
+        InputError: If data or method cannot be loaded, or if the page would be too large.
     """
-    try:
-        data, method = dataset_of_run(run.folder).load(), catalog.load(run.folder)
-        for limit in OBSERVATIONS:
-            payload = describe_explorer(
-                method, data, limit=limit, max_decoder_bytes=MAX_DECODER_BYTES, model_path=run.folder
-            )
-            page = render_page(payload, title)
-            if len(page) <= max_bytes:
-                return page
-    except InputError:  # of data that are not installed, or of another version
-        return None
-    return None
+    data, method = dataset_of_run(run.folder).load(), catalog.load(run.folder)
+    for limit in OBSERVATIONS:
+        payload = describe_explorer(
+            method, data, limit=limit, max_decoder_bytes=MAX_DECODER_BYTES, model_path=run.folder
+        )
+        page = render_page(payload, title)
+        if len(page) <= max_bytes:
+            return page
+    raise InputError(f"it would be too large: write it with `unweave explore {run.folder}`")

@@ -70,12 +70,16 @@ def write_report(
         sections = [section for group in described for section in group["sections"]]
         embed_explorers(sections, {run.recipe["key"]: run for run in finished}, notify)
     studies = [describe_study(folder, finished, failures) for folder in folders if read_note(folder)]
-    write_atomic(out, render_report(described, studies, failures))
+    write_atomic(out, render_report(described, studies, failures, explorers=explorers))
     return out
 
 
 def render_report(
-    groups: Sequence[dict[str, Any]], studies: Sequence[dict[str, Any]], failures: Sequence[dict[str, Any]]
+    groups: Sequence[dict[str, Any]],
+    studies: Sequence[dict[str, Any]],
+    failures: Sequence[dict[str, Any]],
+    *,
+    explorers: bool,
 ) -> str:
     """Return the HTML of the page; its policy admits only scripts and styles whose hashes it lists."""
     style, script = read_assets(STYLE, SCRIPTS)
@@ -92,6 +96,7 @@ def render_report(
         studies=studies,
         groups=groups,
         failures=failures,
+        explorers=explorers,
         thresholds=(RECOVERED, PARTLY_RECOVERED),
         style=Markup(style),
         script=Markup(script),
@@ -216,6 +221,7 @@ def describe_run(setting: Setting, run: FinishedRun, columns: Sequence[str], nam
         "key": run.recipe["key"],
         "label": setting.label,
         "explorer": None,  # see `embed_explorers`
+        "folder": str(run.folder),
         "scores": f"Best run of {setting.method}, seed {seed}: {scores}." if scores else "",
         "figures": name_figures(describe_figures(run), name),
         "provenance": json.dumps({"recipe": run.recipe, "environment": run.env}, indent=2, ensure_ascii=False),

@@ -61,7 +61,10 @@ class Associations(NamedTuple):
 def sample_data(method: Method, data: Any, seed: int = 0, limit: int = MAX_OBSERVATIONS) -> DrawnData:
     """Return at most `limit` observations in random order, with the columns that the method has learned from."""
     data = data.load() if isinstance(data, Dataset) else data
-    data = data if isinstance(data, FactorData) else as_data(data)
+    if not isinstance(data, FactorData):
+        if hasattr(data, "__len__") and not len(data):
+            raise InputError("the data have no rows: expected observations that the method can encode")
+        data = as_data(data)
     if tuple(data.shape) != method.shape_:
         raise InputError(f"{method.name} was trained on shape {method.shape_}, but the data have shape {data.shape}")
     limit = min(limit, max(MIN_OBSERVATIONS, MAX_CODE_VALUES // method.latent_dim_))

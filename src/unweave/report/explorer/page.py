@@ -77,6 +77,9 @@ def explore(
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the page, e.g. {path / 'explore.html'}")
+    for each in (method, compare or method):
+        if not isinstance(each, Method):
+            raise InputError(f"{each!r} is no method: load a run with unweave.load(folder)")
     name = f"{method.name} on {data.title()}" if isinstance(data, Dataset) else method.name
     payload = describe_explorer(method, data, compare=compare, seed=seed, model_path=model_path, notify=notify)
     write_atomic(path, render_page(payload, title or name))

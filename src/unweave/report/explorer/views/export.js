@@ -26,14 +26,15 @@ const UnweaveExport = (() => {
     context.fillStyle = style("--ink");
     context.font = "12px system-ui, sans-serif";
     let x = GAP;
-    for (const [name, { canvas: picture }] of figures) {
+    for (const [, { figure, canvas: picture }] of figures) {
       context.drawImage(picture, x, GAP);
-      context.fillText(name, x, GAP + picture.height + 13);
+      context.fillText(figure.querySelector("figcaption").textContent, x, GAP + picture.height + 13, picture.width);
       x += picture.width + GAP;
     }
     strips.forEach((own, place) => own.forEach((row, i) => {
       const [left, y] = [GAP + place * (film.width + GAP), GAP + top + i * (film.height + LINE)];
-      context.fillText(row.element.querySelector(".film-name").textContent, left, y + 12);
+      const label = row.element.querySelector(".film-name"), names = [...label.children].map((part) => part.textContent);
+      context.fillText(names.join(" ") || label.textContent, left, y + 12);
       context.drawImage(row.canvas, left, y + LINE - 2);
     }));
     return canvas;

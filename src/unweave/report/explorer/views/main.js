@@ -88,7 +88,8 @@ const UnweaveExplorer = (() => {
     swapGroup(codes) {
       const isTaken = codes.every((code) => this.state.swapped.includes(code));
       const others = this.state.swapped.filter((code) => !codes.includes(code));
-      this.change({ swapped: isTaken ? others : [...others, ...codes] });
+      const edits = Object.fromEntries(Object.entries(this.state.edits).filter(([code]) => !codes.includes(Number(code))));
+      this.change({ edits, swapped: isTaken ? others : [...others, ...codes] });
     }
 
     setStart(row) {
@@ -220,7 +221,7 @@ const UnweaveExplorer = (() => {
     }
 
     step(direction) {
-      const { order } = this.model;
+      const order = this.model.order.filter((code) => this.sliders.rows.has(code)); // not those of a closed fold
       const place = (order.indexOf(this.state.code) + direction + order.length) % order.length;
       this.change({ code: order[place] });
       this.sliders.focus(order[place]);

@@ -104,7 +104,10 @@ const UnweaveSliders = (() => {
 
     focus(code) {
       const entry = this.rows.get(code);
-      if (entry) entry.input.focus({ preventScroll: false });
+      if (!entry) return;
+      const fold = entry.row.closest("details");
+      if (fold) fold.open = true;
+      entry.input.focus({ preventScroll: false });
     }
   }
 

@@ -8,11 +8,17 @@ const UnweaveCharts = (() => {
   const ROW = 24; // height of a setting
   const JITTER = 6; // largest vertical offset of a dot
   const LETTER = 6.1; // width of a letter of a label
-  const MAX_LETTERS = 30; // of a label; the rest is in the tip
+  const MAX_LETTERS = 34; // of a label; the rest is in the tip
   const MAX_TICKS = 8; // values of a parameter that are written below a logarithmic axis
   const COLORS = 8; // of series, in report.css
 
-  const cut = (text) => (text.length > MAX_LETTERS ? `${text.slice(0, MAX_LETTERS - 1)}\u2026` : text);
+  // Return a shorter label: only the parameters, which tell settings apart, and of many the last ones.
+  function cut(text) {
+    if (text.length <= MAX_LETTERS) return text;
+    const parameters = /^\S+ \((.+)\)$/.exec(text)?.[1] ?? text;
+    return parameters.length <= MAX_LETTERS ? parameters : `\u2026${parameters.slice(1 - MAX_LETTERS)}`;
+  }
+
   const finite = (values) => values.filter((value) => value !== null);
 
   function runLines(run, score) {
@@ -30,7 +36,8 @@ const UnweaveCharts = (() => {
       panel.drawAxes({ x, y: null, xTicks: roundTicks(limits, 4), yTicks: [], xLabel: "", yLabel: "" });
       rows.forEach((row, k) => {
         const middle = panel.area.top + ROW * (k + 0.5);
-        panel.add("text", { class: "label", x: left - 8, y: middle + 4, "text-anchor": "end" }, cut(row.name));
+        const label = panel.add("text", { class: "label", x: left - 8, y: middle + 4, "text-anchor": "end" }, cut(row.name));
+        panel.addTitle(label, row.name);
         if (row.quartiles) drawBox(panel, row.quartiles.map(x), middle);
         row.runs.forEach((i, place) => {
           const offset = row.runs.length > 1 ? JITTER * ((2 * place) / (row.runs.length - 1) - 1) : 0;
@@ -52,6 +59,7 @@ const UnweaveCharts = (() => {
 
   // Scores over a parameter: one dot per run, a line through the means, shaded between the lowest and the highest.
   function drawEffect(plot, group) {
+    const names = [...new Set(plot.panels.flatMap(({ series }) => series.map((line) => line.name)))];
     return plot.panels.map(({ score, series }) => {
       const panel = new Panel({ title: score, width: 330, height: 230, margins: [8, 12, 40, 46], about: `${score} over ${plot.parameter}` });
       const { left, right, top, bottom } = panel.area;
@@ -61,7 +69,8 @@ const UnweaveCharts = (() => {
       const own = plot.log || plot.ticks.length <= MAX_TICKS ? plot.ticks.map((tick) => [tick, readable(tick)]) : roundTicks(xLimits);
       panel.drawAxes({ x, y, xTicks: own, yTicks: roundTicks(yLimits, 4), xLabel: plot.parameter, yLabel: "" });
       const marks = [];
-      series.forEach((line, k) => {
+      for (const line of series) {
+        const k = names.indexOf(line.name);
         const ends = [...line.x.map((at, i) => [at, line.max[i]]), ...line.x.map((at, i) => [at, line.min[i]]).reverse()];
         panel.add("polygon", { class: `band series-${k % COLORS}`, points: ends.map(([a, b]) => `${x(a)},${y(b)}`).join(" ") });
         panel.add("polyline", { class: `line series-${k % COLORS}`, points: line.x.map((a, i) => `${x(a)},${y(line.mean[i])}`).join(" ") });
@@ -70,10 +79,10 @@ const UnweaveCharts = (() => {
           panel.add("circle", { class: `run series-${k % COLORS}`, cx: mark.x, cy: mark.y, r: 3.2, "data-run": i });
           marks.push(mark);
         });
-      });
+      }
       panel.bind(marks, group.select);
       return panel.element;
-    }).concat(drawLegend(plot.panels[0].series.map((line) => line.name)));
+    }).concat(drawLegend(names));
   }
 
   function drawCurves(plot) {

@@ -52,6 +52,11 @@ const UnweavePanels = (() => {
       return element;
     }
 
+    // Let the browser show the whole of a text that was cut.
+    addTitle(element, text) {
+      if (element.textContent !== text) element.append(draw("title", {}, text));
+    }
+
     // Draw both axes; ticks are [place, text].
     drawAxes({ x, y, xTicks, yTicks, xLabel, yLabel }) {
       const { left, right, top, bottom } = this.area;
@@ -111,11 +116,17 @@ const UnweavePanels = (() => {
       if (i >= 0 && this.marks[i].run !== undefined && onSelect) onSelect(this.marks[i].run, this.svg);
     }
 
+    // Return the next mark; at first the first or the last one.
+    next(step) {
+      if (this.current < 0) return step > 0 ? 0 : this.marks.length - 1;
+      return (this.current + step + this.marks.length) % this.marks.length;
+    }
+
     press(event, onSelect) {
       const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
       if (event.key === "Enter" || event.key === " ") this.select(this.current, onSelect);
       else if (event.key === "Escape") this.show(-1);
-      else if (event.key in steps) this.show((this.current + steps[event.key] + this.marks.length) % this.marks.length);
+      else if (event.key in steps) this.show(this.next(steps[event.key]));
       else return;
       event.preventDefault();
     }

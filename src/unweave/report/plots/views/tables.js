@@ -36,7 +36,8 @@ const UnweaveTables = (() => {
     if (j < 0) return row.textContent.toLowerCase().includes(word.toLowerCase());
     const own = valueOf(row, j);
     if (own === null) return false;
-    if (sign === "=" && row.cells[j].textContent.replace(/\s/g, "") === bound) return true; // as displayed
+    const shown = row.cells[j].textContent.replace(/\s/g, "");
+    if (sign.includes("=") && shown.toLowerCase() === bound.toLowerCase()) return true; // as displayed
     const order = compare(own, typeof own === "number" ? Number(bound) : bound);
     return { "=": order === 0, "<": order < 0, ">": order > 0, "<=": order <= 0, ">=": order >= 0 }[sign];
   }
@@ -71,7 +72,7 @@ const UnweaveTables = (() => {
       this.clear();
       for (const dot of this.section.querySelectorAll(`[data-run="${i}"]`)) dot.classList.add("selected");
       const row = this.rows[i];
-      row.hidden = false; // a filter may hide it
+      if (row.hidden) this.clearFilter();
       row.classList.add("selected");
       row.setAttribute("aria-selected", "true");
       const isCalm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -80,6 +81,12 @@ const UnweaveTables = (() => {
       document.body.append(this.card);
       this.card.focus({ preventScroll: true });
       UnweavePanels.hideTip();
+    }
+
+    clearFilter() {
+      const input = this.section.querySelector(".filter input");
+      input.value = "";
+      input.dispatchEvent(new Event("input"));
     }
 
     clear() {
