@@ -208,6 +208,10 @@ def test_hostile_names_are_shown_as_text(hostile_page, tmp_path):
         assert browser.evaluate("document.querySelector('.column').textContent") == f"{HOSTILE}0"
         assert browser.evaluate("document.querySelectorAll('img').length") == 0
         assert HOSTILE in browser.evaluate("document.querySelector('.about').textContent")
+        marks = "[...document.querySelectorAll('.mark.other')].filter((mark) => !mark.hidden).length"
+        assert browser.evaluate(marks) == 0
+        browser.press("s")
+        browser.wait_for(f"{marks} === 3")  # the second observation, a mark in each column
         assert not browser.problems()
 
 

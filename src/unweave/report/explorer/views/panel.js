@@ -61,7 +61,8 @@ const UnweavePanel = (() => {
         this.startShown = state.start;
       }
       if (model.kind === "table") {
-        const other = app.comparison ? app.otherModel.observe(app.comparison.z).values : null;
+        const second = state.second >= 0 ? model.observed(state.second).values : null;
+        const other = app.comparison ? app.otherModel.observe(app.comparison.z).values : second;
         this.updateBars(original.values || (this.reconstruction && this.reconstruction.values), edited.values, other);
       } else {
         this.paint("original", (context, box) => painter.paint(context, original, box));
@@ -114,7 +115,7 @@ const UnweavePanel = (() => {
         return { bar, mark, second, value, element: make("div", { className: "bar-row" }, label, track, value) };
       });
       const bars = { decoder: "Bar: edited.", grid: "Bar: edited (nearest decoded).", observed: "Bar: nearest row (observed)." };
-      const other = this.app.otherModel ? ` Orange line: edited, ${this.app.otherModel.name}.` : "";
+      const other = ` Orange line: ${this.app.otherModel ? `edited, ${this.app.otherModel.name}` : "second observation"}.`;
       const text = `${bars[model.source]} Line: original.${other}`;
       const more = model.columns.length > MAX_BARS ? ` The first ${MAX_BARS} of ${model.columns.length} columns.` : "";
       const note = make("p", { className: "soft", text: `${text} In standard deviations from the mean of the column.${more}` });
