@@ -3,15 +3,18 @@
 #
 #   bash benchmarks/gpu_packs.sh OUT [SECONDS]     # stops what is not measured after so many seconds (420)
 #
-# Writes gpu.json and profile.json (copies of benchmarks/results with new rows), lane_conv.json and all.log to OUT.
-# At the end: seconds to the first step from a filled cache, and from one that was packed and unpacked. Digits need
-# UNWEAVE_DATA.
+# Writes gpu.json, profile.json and precision.csv (copies of benchmarks/results with new rows), lane_conv.json and logs
+# to OUT. At the end: seconds to the first step from a filled cache, and from one that was packed and unpacked. Digits
+# need UNWEAVE_DATA.
 set -u
 OUT=$1 LIMIT=${2:-420}
-export PYTHONUNBUFFERED=1 UNWEAVE_CACHE=$OUT/cache
+CACHES=$(mktemp -d)  # not in OUT: thousands of files
+trap 'rm -rf "$CACHES"' EXIT
+export PYTHONUNBUFFERED=1 UNWEAVE_CACHE=$CACHES/first
 R=$OUT/gpu.json P=$OUT/profile.json S="stack, compiled"
 cp benchmarks/results/gpu.json "$R"
 cp benchmarks/results/profile.json "$P"
+cp benchmarks/results/precision.csv "$OUT"
 start=$(date +%s)
 left() { local s=$((LIMIT - $(date +%s) + start)); echo $((s > 1 ? s : 1)); }
 rate() {
@@ -23,15 +26,20 @@ first_step() {
     grep '^{"case'
 }
 
-timeout 60 python3 -m benchmarks.lane_conv --out "$OUT/lane_conv.json" || exit 1
 export TORCHINDUCTOR_COMPILE_THREADS=2
+timeout "$(left)" python3 -m benchmarks.lane_conv --variants --out "$OUT/lane_conv.json" &
+timeout "$(left)" python3 -m benchmarks.precision --methods intervention --ways single --out "$CACHES/runs" \
+  --table "$OUT/precision.csv" > "$OUT/precision.log" 2>&1 &
 for case in "InterventionAutoencoder" "InterventionAutoencoder, ridge" "InfoGANCR" "AdaGVAE, 3 channels" \
   "SwapContrast, 28 x 28"; do
-  rate --packs 10 --how "$S" --cases "$case" --profile "$P" &
+  (
+    rate --packs 10 --how "$S" --cases "$case" --profile "$P"
+    rate --packs 1 3 --how fork --cases "$case"
+  ) &
 done
 (
   rate --packs 10 --how "$S" --cases "FactorVAE, conv" --profile "$P"
-  rate --packs 3 --how "$S" fork --cases "FactorVAE, conv"
+  rate --packs 1 3 --how fork "$S" --cases "FactorVAE, conv"
 ) &
 (
   rate --packs 10 --how "$S" --cases "CNNClassifier, 28 x 28" --profile "$P"
@@ -39,16 +47,17 @@ done
 ) &
 (
   rate --packs 10 --how "$S" --cases "BetaVAE, conv" --profile "$P"
-  rate --packs 3 1 32 --how "$S" fork --cases "BetaVAE, conv"
+  rate --packs 1 3 32 --how "$S" fork --cases "BetaVAE, conv"
 ) &
 wait
 unset TORCHINDUCTOR_COMPILE_THREADS
 echo "first step, filled cache"
 first_step "BetaVAE, conv"
 first_step "InfoGANCR"
-python3 -m unweave cache pack "$OUT/cache.tar.gz"
-export UNWEAVE_CACHE=$OUT/other
-python3 -m unweave cache unpack "$OUT/cache.tar.gz"
+first_step "InterventionAutoencoder"
+python3 -m unweave cache pack "$CACHES/cache.tar.gz"
+export UNWEAVE_CACHE=$CACHES/other
+python3 -m unweave cache unpack "$CACHES/cache.tar.gz"
 echo "first step, unpacked cache"
 first_step "BetaVAE, conv"
 grep -h '^{"case' "$OUT/all.log"

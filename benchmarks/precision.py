@@ -1,10 +1,10 @@
 """Does the precision of matrix products change results? The same seeds in float32 and in bf16, five methods.
 
-python benchmarks/precision.py                                        # all methods, for a GPU; resumes
-python benchmarks/precision.py --methods beta-vae factor-vae          # some of them
-python benchmarks/precision.py --ways single bf16 control             # also float32 by other kernels
-python benchmarks/precision.py --tables                               # only prints tables and writes the page
-python benchmarks/precision.py --device cpu --steps 20 --seeds 2 --methods beta-vae   # only shows that it runs
+python -m benchmarks.precision                                        # all methods, for a GPU; resumes
+python -m benchmarks.precision --methods beta-vae factor-vae          # some of them
+python -m benchmarks.precision --ways single bf16 control             # also float32 by other kernels
+python -m benchmarks.precision --tables                               # only prints tables and writes the page
+python -m benchmarks.precision --device cpu --steps 20 --seeds 2 --methods beta-vae   # only shows that it runs
 
 Scores on 10,000 observations: MIG and DCI of the codes; the reconstruction loss over the last tenth of the steps; for
 swap+contrast accuracies on test digits with new backgrounds at +-65 degrees; for intervention the translation
@@ -30,6 +30,7 @@ import torch
 from scipy.stats import ttest_1samp
 from sklearn.base import clone
 
+from benchmarks.gpu import the_device
 from unweave.catalog import load
 from unweave.cli.progress import show_progress
 from unweave.cli.terminal import print_table
@@ -44,6 +45,7 @@ from unweave.metrics import average_accuracy, worst_group_accuracy
 from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.verdicts import merge_rows
 from unweave.training.loop import train
+from unweave.training.pack import StepRunner
 
 Name = Literal["beta-vae", "factor-vae", "ada-gvae", "swap-contrast", "intervention"]
 WayName = Literal["single", "bf16", "tf32", "control"]
@@ -135,8 +137,16 @@ def fixed_strategy(way: Way, device: str) -> Iterator[None]:
         yield
         return
     in_this_way = partial(train, strategy=way.strategy, compiling=way.compiling)
-    with mock.patch("unweave.methods.neural.train", in_this_way):
+    taking_turns = mock.patch.object(StepRunner, "run", run_alone)  # with calls of gpu.py that measure
+    with mock.patch("unweave.methods.neural.train", in_this_way), taking_turns:
         yield
+
+
+def run_alone(runner: StepRunner, count: int, *args: Any, run: Any = StepRunner.run) -> None:
+    """Take a chunk of steps while no other benchmark measures."""
+    with the_device(alone=True, patience=0):
+        run(runner, count, *args)
+        torch.cuda.synchronize()
 
 
 def run_pack(name: Name, way: WayName, options: Options) -> pd.DataFrame:
@@ -222,7 +232,7 @@ Difference: bf16 minus float32, seed by seed. Values are means with 95 % interva
 
 ## What was run
 
-`python benchmarks/precision.py` on one NVIDIA H200 with torch 2.11: {seeds} seeds of every method in
+`python -m benchmarks.precision` on one NVIDIA H200 with torch 2.11: {seeds} seeds of every method in
 each precision, all as compiled stacks. bf16 is `torch.autocast`: matrix products and their results
 are bf16, weights and Adam are float32. float32 is `single`, without TF32. Scores of every seed:
 [precision.csv](precision.csv). `--tables` writes this page from it.

@@ -1,13 +1,16 @@
 """Adam, gradient clipping, and which optimizer a parameter has."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from tests.helpers import small_method, train_all
+from tests.helpers import flat_weights, small_method, train_all
 from unweave import InputError
 from unweave.training.adam import Adam, adam_step, assign_optimizers, clip_gradients
 from unweave.training.loop import initialize_network
@@ -36,6 +39,45 @@ def test_adam_equals_the_one_of_torch_for_every_prefix():
         adam_step(ours, grads, m, v, torch.tensor(float(t)), optimizers, owner)
         for k, p in net.named_parameters():
             torch.testing.assert_close(ours[k], p.detach(), atol=1e-7, rtol=1e-5)
+
+
+KERNEL = """
+import torch
+from unweave.training.adam import _update_foreach
+from unweave.training.adam_kernel import launch_adam
+torch.manual_seed(0)
+shapes = [(3, 7), (3, 5, 500), (3, 1024)]
+for step_size in (torch.tensor([0.1, 0.2, 0.3]), torch.tensor(0.1)):
+    tensors = [[torch.rand(shape) for shape in shapes] for _ in range(4)]
+    copies = [[x.clone() for x in part] for part in tensors]
+    for update, parts in ((launch_adam, tensors), (_update_foreach, copies)):
+        update(*parts, step_size, torch.tensor(1.5), 0.9, 0.99, 1e-3)
+    for part, copy in zip(tensors, copies, strict=True):
+        torch.testing.assert_close(part, copy)
+"""
+
+
+def test_the_kernel_equals_the_operations_of_torch():
+    pytest.importorskip("triton")
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_operator_updates_large_parameters_of_a_compiled_stack(monkeypatch):
+    monkeypatch.setattr("unweave.training.step.lane_conv.is_available", lambda device: True)
+    weights, calls = [], []
+    for min_size in (10**9, 1):
+        monkeypatch.setattr("unweave.training.adam.MIN_MEAN_SIZE", min_size)
+        monkeypatch.setattr("unweave.training.step._COMPILED", {})  # the same method, compiled again
+        monkeypatch.setattr("unweave.training.step.BACKEND", "aot_eager")
+        pack = [small_method("factor-vae", steps=3, lr=lr) for lr in (1e-3, 1e-2)]
+        with torch.profiler.profile() as profile:
+            train_all(pack, strategy="stack", compiling="always")
+        calls.append(sum(event.name == "unweave::adam_lanes" for event in profile.events()))
+        weights.append([flat_weights(method) for method in pack])
+    assert calls[0] == 0 and calls[1] > 0
+    torch.testing.assert_close(*weights)
 
 
 def test_a_stack_has_a_learning_rate_for_every_lane():

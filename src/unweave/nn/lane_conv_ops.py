@@ -5,6 +5,8 @@ torch makes the matrices, so that the compiler can join that with other operatio
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
 from torch.library import custom_op
@@ -48,11 +50,10 @@ def convolve_lanes(
     out = _empty_convolved(image, matrix, bias, side, stride, slope)
     (n, H, W, a), (h, w, b), lanes = image.shape[-4:], out.shape[-3:], _count_lanes(image)
     rows = n * h * w
-    block_m, block_n = _blocks(rows, b, lanes)
-    convolve_kernel[(-(-rows // block_m), -(-b // block_n), lanes)](
+    blocks = product_blocks(rows, b, side * side * a, a, lanes)
+    convolve_kernel[(-(-rows // blocks.m), -(-b // blocks.n), lanes)](
         image, matrix, matrix if bias is None else bias.contiguous(), out, rows, H, W, h, w,
-        A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(side * side * a, 64), **_launch(block_m, block_n, a),
+        A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
     )  # fmt: skip
     return out
 
@@ -75,11 +76,10 @@ def upsample_lanes(
     out = _empty_upsampled(image, matrix, bias, height, width, slope)
     (n, h, w, a), b, lanes = image.shape[-4:], out.shape[-1], _count_lanes(image)
     rows = n * (h + 1) * (w + 1)
-    block_m, block_n = _blocks(rows, 4 * b, lanes)
-    upsample_kernel[(-(-rows // block_m), -(-4 * b // block_n), lanes)](
+    blocks = product_blocks(rows, 4 * b, 4 * a, a, lanes)
+    upsample_kernel[(-(-rows // blocks.m), -(-4 * b // blocks.n), lanes)](
         image, matrix, matrix if bias is None else bias.contiguous(), out, rows, height, width, h, w,
-        A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=_power_of_two(4 * a, 64), **_launch(block_m, block_n, a),
+        A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
     )  # fmt: skip
     return out
 
@@ -98,20 +98,19 @@ def weight_gradient_lanes(image: torch.Tensor, gradient: torch.Tensor, side: int
 
     out = _empty_sums(image, gradient, side, stride)
     (_, H, W, a), (n, h, w, b), lanes = image.shape[-4:], gradient.shape[-4:], _count_lanes(image)
-    block_k, block_n, part = _gradient_blocks(image, gradient, side)
-    tiles = -(-side * side * a // block_k) * -(-b // block_n)
-    weight_gradient_kernel[(tiles, len(out), lanes)](
+    blocks = gradient_blocks(side * side * a, b, a)
+    weight_gradient_kernel[(blocks.count_tiles(side * side * a, b), len(out), lanes)](
         image, gradient, out, n * h * w, H, W, h, w, lanes,
-        A=a, B=b, SIDE=side, STRIDE=stride, PART=part, BLOCK_M=GRADIENT_ROWS, BLOCK_N=block_n, BLOCK_K=block_k,
-        **_launch(block_k, block_n, a),
+        A=a, B=b, SIDE=side, STRIDE=stride, PART=_part_rows(image, gradient, side), **blocks.launch_settings(),
     )  # fmt: skip
     return out
 
 
 @weight_gradient_lanes.register_fake
 def _empty_sums(image: Tensor, gradient: Tensor, side: int, stride: int) -> Tensor:
-    (n, h, w, b), part = gradient.shape[-4:], _gradient_blocks(image, gradient, side)[2]
-    shape = -(-n * h * w // part), _count_lanes(image), side * side * image.shape[-1], b
+    n, h, w, b = gradient.shape[-4:]
+    parts = -(-n * h * w // _part_rows(image, gradient, side))
+    shape = parts, _count_lanes(image), side * side * image.shape[-1], b
     return image.new_empty(shape, dtype=torch.float32)
 
 
@@ -129,33 +128,58 @@ def _empty_gated(gradient: Tensor, out: Tensor, slope: float) -> Tensor:
 # Sizes of blocks ------------------------------------------------------------------------------------------------------
 
 
+class Blocks(NamedTuple):
+    """Sides of the blocks of a kernel's products: rows, columns and the inner axis; and how it is launched."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+    """Blocks that are loaded while others are multiplied."""
+
+    def launch_settings(self) -> dict[str, Any]:
+        """Return the arguments of a launch."""
+        sides = {"BLOCK_M": self.m, "BLOCK_N": self.n, "BLOCK_K": self.k}
+        return sides | {"num_warps": self.warps, "num_stages": self.stages}
+
+    def count_tiles(self, inner: int, columns: int) -> int:
+        """Return the number of blocks of a weight's gradient."""
+        return -(-inner // self.k) * -(-columns // self.n)
+
+
+def product_blocks(rows: int, columns: int, inner: int, channels: int, lanes: int) -> Blocks:
+    """Return the blocks of `convolve_kernel` and `upsample_kernel`, smaller where large ones leave processors idle."""
+    n = _power_of_two(columns, 128)
+    is_filled = -(-rows // 128) * -(-columns // n) * lanes >= TARGET_PROGRAMS // 2
+    m = 128 if is_filled else 64
+    return Blocks(m, n, _power_of_two(inner, 64), _count_warps(m * n, channels), STAGES)
+
+
+def gradient_blocks(inner: int, columns: int, channels: int) -> Blocks:
+    """Return the blocks of `weight_gradient_kernel`, whose sums run over rows."""
+    n, k = _power_of_two(columns, 64), _power_of_two(inner, 128)
+    return Blocks(GRADIENT_ROWS, n, k, _count_warps(k * n, channels), STAGES)
+
+
+def _part_rows(image: Tensor, gradient: Tensor, side: int) -> int:
+    """Return the pixels that a program sums for a weight's gradient, a multiple of a block's rows."""
+    (n, h, w, b), inner = gradient.shape[-4:], side * side * image.shape[-1]
+    blocks = gradient_blocks(inner, b, image.shape[-1])
+    programs = blocks.count_tiles(inner, b) * _count_lanes(image)
+    parts = max(1, min(TARGET_PROGRAMS // programs, n * h * w // MIN_PART_ROWS))
+    return -(-n * h * w // (blocks.m * parts)) * blocks.m
+
+
 def _count_lanes(image: Tensor) -> int:
     return image.shape[0] if image.ndim == 5 else 1
 
 
 def _power_of_two(size: int, largest: int) -> int:
-    """Return the size of a block: a power of two from 16, the least of a product, to `largest`."""
+    """Return the side of a block: a power of two from 16, the least of a product, to `largest`."""
     return max(16, min(largest, 1 << (size - 1).bit_length()))
 
 
-def _blocks(rows: int, columns: int, lanes: int) -> tuple[int, int]:
-    """Return the sides of the blocks of a product, smaller ones where large ones would not fill the device."""
-    block_n = _power_of_two(columns, 128)
-    column_blocks = -(-columns // block_n)
-    is_filled = -(-rows // 128) * column_blocks * lanes >= TARGET_PROGRAMS // 2
-    return 128 if is_filled else 64, block_n
-
-
-def _gradient_blocks(image: Tensor, gradient: Tensor, side: int) -> tuple[int, int, int]:
-    """Return the sides of the blocks of a weight's gradient, and the pixels that a program sums over."""
-    (n, h, w, b), columns = gradient.shape[-4:], side * side * image.shape[-1]
-    block_k, block_n = _power_of_two(columns, 128), _power_of_two(b, 64)
-    programs = -(-columns // block_k) * -(-b // block_n) * _count_lanes(image)
-    parts = max(1, min(TARGET_PROGRAMS // programs, n * h * w // MIN_PART_ROWS))
-    return block_k, block_n, -(-n * h * w // (GRADIENT_ROWS * parts)) * GRADIENT_ROWS
-
-
-def _launch(height: int, width: int, channels: int) -> dict[str, int]:
-    """Return how to launch a kernel whose programs compute blocks of height x width from images with `channels`."""
-    is_small = height * width <= MAX_WARP_BLOCK and channels % 8 == 0  # fewer channels are loaded one by one
-    return {"num_warps": 4 if is_small else 8, "num_stages": STAGES}
+def _count_warps(results: int, channels: int) -> int:
+    """Return the warps for a block of so many results, from images with `channels`."""
+    return 4 if results <= MAX_WARP_BLOCK and channels % 8 == 0 else 8  # fewer channels are loaded one by one

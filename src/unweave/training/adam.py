@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.library import custom_op
 
 from unweave.utils.errors import InputError
 
@@ -18,6 +19,8 @@ State = dict[str, Any]
 """Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`; and the tensors of
 `initial_log`.
 """
+Tensors = list[Tensor]
+MIN_MEAN_SIZE = 2**15  # of a pack's parameters, for a launch of their own; smaller ones are updated together
 HISTORY_ROWS = 1_000  # the history of a longer run holds means over windows of steps
 
 
@@ -72,6 +75,8 @@ def adam_step(
     t: Tensor,
     optimizers: dict[str, Adam],
     prefix_of: dict[str, str],
+    *,
+    use_triton: bool = False,
 ) -> None:
     """Update parameters and moments in place; Kingma and Ba (2015), Algorithm 1.
 
@@ -79,20 +84,51 @@ def adam_step(
         t: Number of this step, from 1 on.
         optimizers: Settings by prefix.
         prefix_of: The prefix of every parameter, from `assign_optimizers`.
+        use_triton: Whether one kernel may update a parameter of all lanes; the compiler then has much less to do.
     """
-    for prefix, (lr, (b1, b2), eps, _) in optimizers.items():
+    for prefix, (lr, betas, eps, _) in optimizers.items():
         names = [name for name in params if prefix_of[name] == prefix]
         P, G, M, V = ([tensors[name] for name in names] for tensors in (params, grads, first_moments, second_moments))
+        b1, b2 = betas
         step_size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
-        torch._foreach_lerp_(M, G, 1 - b1)
-        torch._foreach_mul_(V, b2)
-        torch._foreach_addcmul_(V, G, G, 1 - b2)
-        denominator = torch._foreach_sqrt(V)
-        torch._foreach_mul_(denominator, [_broadcast(scale, p) for p in P])
-        torch._foreach_add_(denominator, eps)
-        change = torch._foreach_div(M, denominator)
-        torch._foreach_mul_(change, [_broadcast(step_size, p) for p in P])
-        torch._foreach_sub_(P, change)
+        if use_triton and sum(p.numel() for p in P) >= MIN_MEAN_SIZE * len(P):
+            update_lanes(P, [g.contiguous() for g in G], M, V, step_size, scale, b1, b2, eps)
+        else:
+            _update_foreach(P, G, M, V, step_size, scale, b1, b2, eps)
+
+
+def _update_foreach(
+    P: Tensors, G: Tensors, M: Tensors, V: Tensors, step_size: Tensor, scale: Tensor, b1: float, b2: float, eps: float
+) -> None:
+    torch._foreach_lerp_(M, G, 1 - b1)
+    torch._foreach_mul_(V, b2)
+    torch._foreach_addcmul_(V, G, G, 1 - b2)
+    denominator = torch._foreach_sqrt(V)
+    torch._foreach_mul_(denominator, [_broadcast(scale, p) for p in P])
+    torch._foreach_add_(denominator, eps)
+    change = torch._foreach_div(M, denominator)
+    torch._foreach_mul_(change, [_broadcast(step_size, p) for p in P])
+    torch._foreach_sub_(P, change)
+
+
+@custom_op("unweave::adam_lanes", mutates_args=("P", "M", "V"))
+def update_lanes(
+    P: Sequence[torch.Tensor],
+    G: Sequence[torch.Tensor],
+    M: Sequence[torch.Tensor],
+    V: Sequence[torch.Tensor],
+    step_size: torch.Tensor,
+    scale: torch.Tensor,
+    b1: float,
+    b2: float,
+    eps: float,
+) -> None:
+    """Update contiguous parameters on a GPU, (lanes?, ...) each; `step_size` is (lanes,), or one number for all."""
+    if not P[0].is_cuda:
+        return _update_foreach(list(P), list(G), list(M), list(V), step_size, scale, b1, b2, eps)
+    from unweave.training.adam_kernel import launch_adam
+
+    return launch_adam(P, G, M, V, step_size.contiguous(), scale, b1, b2, eps)
 
 
 def clip_gradients(grads: dict[str, Tensor], max_norm: float, *, lane_axes: int) -> dict[str, Tensor]:

@@ -87,8 +87,8 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, *, traced: bool 
         traced: Whether the compiler will trace the step.
     """
     bf16 = uses_bf16(method, net)
-    use_triton = traced and bf16 and lane_conv.is_available(network_device(net))
-    objective = _Objective(replace_convs(net, use_triton=use_triton) if stacked else net, bf16=bf16)
+    use_triton = traced and lane_conv.is_available(network_device(net))
+    objective = _Objective(replace_convs(net, use_triton=use_triton and bf16) if stacked else net, bf16=bf16)
     names = tuple(vars(method))
     prefix_of = assign_optimizers(dict(net.named_parameters()), method.optimizers())
 
@@ -118,7 +118,7 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, *, traced: bool 
         settings = method.on_lane(state["lane_values"], names).optimizers()
         optimizers = {prefix: adam.at_progress(progress, method.lr_schedule) for prefix, adam in settings.items()}
         moments = state["first_moments"], state["second_moments"]
-        adam_step(state["params"], grads, *moments, t, optimizers, prefix_of)
+        adam_step(state["params"], grads, *moments, t, optimizers, prefix_of, use_triton=use_triton)
         _record_terms(state, terms)
 
     return step
