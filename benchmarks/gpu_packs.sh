@@ -22,42 +22,46 @@ rate() {
     >> "$OUT/all.log" 2>&1
 }
 first_step() {
-  timeout 60 python3 -m benchmarks.gpu --warm --parts training --packs 10 --precisions bf16 --how "$S" --cases "$1" 2>&1 |
-    grep '^{"case'
+  timeout 90 python3 -m benchmarks.gpu --warm --parts training --packs 10 --precisions bf16 --how "$S" --cases "$1" 2>&1 |
+    grep '^{"case' | tee -a "$OUT/starts.log"
 }
 
 export TORCHINDUCTOR_COMPILE_THREADS=2
-timeout "$(left)" python3 -m benchmarks.lane_conv --variants --out "$OUT/lane_conv.json" &
-timeout "$(left)" python3 -m benchmarks.precision --methods intervention --ways single --out "$CACHES/runs" \
+export OMP_NUM_THREADS=1  # else the threads of all processes wait for each other
+timeout $((LIMIT + 60)) python3 -m benchmarks.precision --methods intervention --ways single --out "$CACHES/runs" \
   --table "$OUT/precision.csv" > "$OUT/precision.log" 2>&1 &
 for case in "InterventionAutoencoder" "InterventionAutoencoder, ridge" "InfoGANCR" "AdaGVAE, 3 channels" \
   "SwapContrast, 28 x 28"; do
   (
     rate --packs 10 --how "$S" --cases "$case" --profile "$P"
-    rate --packs 1 3 --how fork --cases "$case"
+    rate --packs 3 1 --how "$S" fork --cases "$case"
   ) &
 done
 (
   rate --packs 10 --how "$S" --cases "FactorVAE, conv" --profile "$P"
-  rate --packs 1 3 --how fork "$S" --cases "FactorVAE, conv"
+  rate --packs 3 1 --how "$S" fork --cases "FactorVAE, conv"
 ) &
 (
   rate --packs 10 --how "$S" --cases "CNNClassifier, 28 x 28" --profile "$P"
   rate --packs 128 --how "$S" --cases "BetaVAE, conv"
+  rate --packs 3 1 --how "$S" fork --cases "CNNClassifier, 28 x 28"
 ) &
 (
   rate --packs 10 --how "$S" --cases "BetaVAE, conv" --profile "$P"
-  rate --packs 1 3 32 --how "$S" fork --cases "BetaVAE, conv"
+  rate --packs 3 1 32 --how "$S" fork --cases "BetaVAE, conv"
 ) &
 wait
-unset TORCHINDUCTOR_COMPILE_THREADS
+unset TORCHINDUCTOR_COMPILE_THREADS OMP_NUM_THREADS
 echo "first step, filled cache"
 first_step "BetaVAE, conv"
 first_step "InfoGANCR"
-first_step "InterventionAutoencoder"
 python3 -m unweave cache pack "$CACHES/cache.tar.gz"
 export UNWEAVE_CACHE=$CACHES/other
 python3 -m unweave cache unpack "$CACHES/cache.tar.gz"
 echo "first step, unpacked cache"
 first_step "BetaVAE, conv"
-grep -h '^{"case' "$OUT/all.log"
+export UNWEAVE_CACHE=$CACHES/empty
+echo "first step, empty cache, alone"
+first_step "InterventionAutoencoder"
+first_step "InfoGANCR"
+first_step "SwapContrast, 28 x 28"

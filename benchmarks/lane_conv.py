@@ -136,9 +136,9 @@ def measure_layer(options: Options, layer: Layer, models: int) -> list[dict[str,
     weight = torch.randn(models, b, a, 4, 4, device="cuda").bfloat16().float()
     large, small = options.batch * (side // 2 + 1) ** 2, options.batch * (side // 2) ** 2
     used = {
-        "convolve": lane_conv_ops.product_blocks(small, b, 16 * a, a, models),
-        "upsample": lane_conv_ops.product_blocks(large, 4 * a, 4 * b, b, models),
-        "weight gradient": lane_conv_ops.gradient_blocks(16 * a, b, a),
+        "convolve": lane_conv_ops.product_blocks(small, b, 16 * a, models),
+        "upsample": lane_conv_ops.product_blocks(large, 4 * a, 4 * b, models),
+        "weight gradient": lane_conv_ops.gradient_blocks(16 * a, b),
     }
     rows = []
     for name, work in kernels(image, weight, other).items():

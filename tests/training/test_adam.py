@@ -51,7 +51,7 @@ for step_size in (torch.tensor([0.1, 0.2, 0.3]), torch.tensor(0.1)):
     tensors = [[torch.rand(shape) for shape in shapes] for _ in range(4)]
     copies = [[x.clone() for x in part] for part in tensors]
     for update, parts in ((launch_adam, tensors), (_update_foreach, copies)):
-        update(*parts, step_size, torch.tensor(1.5), 0.9, 0.99, 1e-3)
+        update(*parts, step_size, torch.tensor(1.5), (0.9, 0.99), 1e-3)
     for part, copy in zip(tensors, copies, strict=True):
         torch.testing.assert_close(part, copy)
 """

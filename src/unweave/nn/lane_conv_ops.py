@@ -14,7 +14,6 @@ from torch.library import custom_op
 TARGET_PROGRAMS = 528  # of a kernel, to fill the device: four for each of the 132 multiprocessors of an H200
 STAGES = 3  # blocks that are loaded while others are multiplied
 MAX_WARP_BLOCK = 2**13  # numbers of a result block for four warps; larger ones need eight, for their registers
-GRADIENT_ROWS = 64  # pixels of a block, when the gradient of a weight is summed over pixels
 MIN_PART_ROWS = 256  # pixels that a program sums at least, when a gradient is split over programs
 
 
@@ -50,7 +49,7 @@ def convolve_lanes(
     out = _empty_convolved(image, matrix, bias, side, stride, slope)
     (n, H, W, a), (h, w, b), lanes = image.shape[-4:], out.shape[-3:], _count_lanes(image)
     rows = n * h * w
-    blocks = product_blocks(rows, b, side * side * a, a, lanes)
+    blocks = product_blocks(rows, b, side * side * a, lanes)
     convolve_kernel[(-(-rows // blocks.m), -(-b // blocks.n), lanes)](
         image, matrix, matrix if bias is None else bias.contiguous(), out, rows, H, W, h, w,
         A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
@@ -76,7 +75,7 @@ def upsample_lanes(
     out = _empty_upsampled(image, matrix, bias, height, width, slope)
     (n, h, w, a), b, lanes = image.shape[-4:], out.shape[-1], _count_lanes(image)
     rows = n * (h + 1) * (w + 1)
-    blocks = product_blocks(rows, 4 * b, 4 * a, a, lanes)
+    blocks = product_blocks(rows, 4 * b, 4 * a, lanes)
     upsample_kernel[(-(-rows // blocks.m), -(-4 * b // blocks.n), lanes)](
         image, matrix, matrix if bias is None else bias.contiguous(), out, rows, height, width, h, w,
         A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
@@ -98,7 +97,7 @@ def weight_gradient_lanes(image: torch.Tensor, gradient: torch.Tensor, side: int
 
     out = _empty_sums(image, gradient, side, stride)
     (_, H, W, a), (n, h, w, b), lanes = image.shape[-4:], gradient.shape[-4:], _count_lanes(image)
-    blocks = gradient_blocks(side * side * a, b, a)
+    blocks = gradient_blocks(side * side * a, b)
     weight_gradient_kernel[(blocks.count_tiles(side * side * a, b), len(out), lanes)](
         image, gradient, out, n * h * w, H, W, h, w, lanes,
         A=a, B=b, SIDE=side, STRIDE=stride, PART=_part_rows(image, gradient, side), **blocks.launch_settings(),
@@ -148,24 +147,34 @@ class Blocks(NamedTuple):
         return -(-inner // self.k) * -(-columns // self.n)
 
 
-def product_blocks(rows: int, columns: int, inner: int, channels: int, lanes: int) -> Blocks:
-    """Return the blocks of `convolve_kernel` and `upsample_kernel`, smaller where large ones leave processors idle."""
+def product_blocks(rows: int, columns: int, inner: int, lanes: int) -> Blocks:
+    """Return the blocks of `convolve_kernel` and `upsample_kernel`, smaller where large ones leave processors idle.
+
+    The best ones of `benchmarks/lane_conv.py --variants` on an H200.
+    """
+    if columns <= 16:  # the last layer of a decoder
+        return Blocks(64, 16, 16, 4, STAGES)
+    if inner <= 16:  # the first layer of an encoder, one channel
+        return Blocks(256, 16, 16, 4, STAGES)
     n = _power_of_two(columns, 128)
-    is_filled = -(-rows // 128) * -(-columns // n) * lanes >= TARGET_PROGRAMS // 2
-    m = 128 if is_filled else 64
-    return Blocks(m, n, _power_of_two(inner, 64), _count_warps(m * n, channels), STAGES)
+    programs = -(-rows // 128) * -(-columns // n) * lanes
+    if n == 128 and programs < 2 * TARGET_PROGRAMS:
+        return Blocks(64, n, _power_of_two(inner, 32), 4, STAGES)
+    m = 128 if programs >= TARGET_PROGRAMS // 2 else 64
+    return Blocks(m, n, _power_of_two(inner, 64), _count_warps(m * n), STAGES)
 
 
-def gradient_blocks(inner: int, columns: int, channels: int) -> Blocks:
+def gradient_blocks(inner: int, columns: int) -> Blocks:
     """Return the blocks of `weight_gradient_kernel`, whose sums run over rows."""
     n, k = _power_of_two(columns, 64), _power_of_two(inner, 128)
-    return Blocks(GRADIENT_ROWS, n, k, _count_warps(k * n, channels), STAGES)
+    m = 128 if inner <= 16 else 64 if columns <= 32 else 32
+    return Blocks(m, n, k, _count_warps(k * n), STAGES)
 
 
 def _part_rows(image: Tensor, gradient: Tensor, side: int) -> int:
     """Return the pixels that a program sums for a weight's gradient, a multiple of a block's rows."""
     (n, h, w, b), inner = gradient.shape[-4:], side * side * image.shape[-1]
-    blocks = gradient_blocks(inner, b, image.shape[-1])
+    blocks = gradient_blocks(inner, b)
     programs = blocks.count_tiles(inner, b) * _count_lanes(image)
     parts = max(1, min(TARGET_PROGRAMS // programs, n * h * w // MIN_PART_ROWS))
     return -(-n * h * w // (blocks.m * parts)) * blocks.m
@@ -180,6 +189,6 @@ def _power_of_two(size: int, largest: int) -> int:
     return max(16, min(largest, 1 << (size - 1).bit_length()))
 
 
-def _count_warps(results: int, channels: int) -> int:
-    """Return the warps for a block of so many results, from images with `channels`."""
-    return 4 if results <= MAX_WARP_BLOCK and channels % 8 == 0 else 8  # fewer channels are loaded one by one
+def _count_warps(results: int) -> int:
+    """Return the warps for a block of so many results."""
+    return 4 if results <= MAX_WARP_BLOCK else 8

@@ -92,14 +92,15 @@ def adam_step(
         b1, b2 = betas
         step_size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
         if use_triton and sum(p.numel() for p in P) >= MIN_MEAN_SIZE * len(P):
-            update_lanes(P, [g.contiguous() for g in G], M, V, step_size, scale, b1, b2, eps)
+            update_lanes(P, [g.contiguous() for g in G], M, V, step_size, scale, betas, eps)
         else:
-            _update_foreach(P, G, M, V, step_size, scale, b1, b2, eps)
+            _update_foreach(P, G, M, V, step_size, scale, betas, eps)
 
 
 def _update_foreach(
-    P: Tensors, G: Tensors, M: Tensors, V: Tensors, step_size: Tensor, scale: Tensor, b1: float, b2: float, eps: float
+    P: Tensors, G: Tensors, M: Tensors, V: Tensors, step_size: Tensor, scale: Tensor, betas: Sequence[float], eps: float
 ) -> None:
+    b1, b2 = betas
     torch._foreach_lerp_(M, G, 1 - b1)
     torch._foreach_mul_(V, b2)
     torch._foreach_addcmul_(V, G, G, 1 - b2)
@@ -119,16 +120,15 @@ def update_lanes(
     V: Sequence[torch.Tensor],
     step_size: torch.Tensor,
     scale: torch.Tensor,
-    b1: float,
-    b2: float,
+    betas: Sequence[float],
     eps: float,
 ) -> None:
     """Update contiguous parameters on a GPU, (lanes?, ...) each; `step_size` is (lanes,), or one number for all."""
     if not P[0].is_cuda:
-        return _update_foreach(list(P), list(G), list(M), list(V), step_size, scale, b1, b2, eps)
+        return _update_foreach(list(P), list(G), list(M), list(V), step_size, scale, betas, eps)
     from unweave.training.adam_kernel import launch_adam
 
-    return launch_adam(P, G, M, V, step_size.contiguous(), scale, b1, b2, eps)
+    return launch_adam(P, G, M, V, step_size.contiguous(), scale, betas, eps)
 
 
 def clip_gradients(grads: dict[str, Tensor], max_norm: float, *, lane_axes: int) -> dict[str, Tensor]:

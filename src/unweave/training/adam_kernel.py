@@ -38,8 +38,7 @@ def launch_adam(
     V: Sequence[Tensor],
     step_size: Tensor,
     scale: Tensor,
-    b1: float,
-    b2: float,
+    betas: Sequence[float],
     eps: float,
 ) -> None:
     """Update parameters and moments in place, (lanes, ...) each and contiguous; `step_size` is (lanes,), or ()."""
@@ -47,4 +46,4 @@ def launch_adam(
     for p, g, m, v in zip(P, G, M, V, strict=True):
         size = p.numel() // lanes
         grid = -(-size // BLOCK), lanes
-        adam_kernel[grid](p, g, m, v, step_size, scale, size, b1, b2, eps, BLOCK=BLOCK)
+        adam_kernel[grid](p, g, m, v, step_size, scale, size, *betas, eps, BLOCK=BLOCK)
