@@ -91,8 +91,8 @@ def kernels(image: Tensor, weight: Tensor, other: Tensor) -> dict[str, Callable[
     """Return the three kernels of a layer."""
     side = image.shape[2]
     return {
-        "convolve": lambda: lane_conv_ops.run_convolve(image, weight, None, 2, 1.0),
-        "upsample": lambda: lane_conv_ops.run_upsample(other, weight, None, side, side, 1.0),
+        "convolve": lambda: lane_conv_ops.run_convolve(image, weight, None, None, 2, 1.0),
+        "upsample": lambda: lane_conv_ops.run_upsample(other, weight, None, None, side, side, 1.0),
         "weight gradient": lambda: lane_conv_ops.run_weight_gradient(image, other, 4, 2),
     }
 

@@ -28,17 +28,18 @@ def per_lane(function, axes):
     return run
 
 
-def activate(y, slope):
-    return F.leaky_relu(y, slope).permute(0, 2, 3, 1)
+def activate(y, gate, slope):
+    y = y.permute(0, 2, 3, 1)
+    return F.leaky_relu(y, slope) if gate is None else torch.where(gate > 0, y, slope * y)
 
 
-def plain_convolve(x, weight, bias, stride, slope):
-    return activate(F.conv2d(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype), stride, 1), slope)
+def plain_convolve(x, weight, bias, gate, stride, slope):
+    return activate(F.conv2d(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype), stride, 1), gate, slope)
 
 
-def plain_upsample(x, weight, bias, height, width, slope):
+def plain_upsample(x, weight, bias, gate, height, width, slope):
     extra = height - 2 * x.shape[2], width - 2 * x.shape[3]
-    return activate(F.conv_transpose2d(x, weight.to(x.dtype), bias, 2, 1, extra), slope)
+    return activate(F.conv_transpose2d(x, weight.to(x.dtype), bias, 2, 1, extra), gate, slope)
 
 
 def plain_weight_gradient(x, gradient, side, stride):
@@ -99,14 +100,17 @@ torch.manual_seed(0)
 for n, H, W, a, b, side, stride in [(3, 8, 8, 1, 5, 4, 2), (2, 9, 6, 3, 20, 4, 2), (2, 6, 4, 16, 33, 4, 2),
                                     (40, 7, 5, 4, 6, 3, 1)]:
     x, weight, bias = torch.randn(2, n, H, W, a), torch.randn(2, b, a, side, side), torch.randn(2, b)
-    y = lane_conv_ops.run_convolve(x, weight, bias, stride, 0.2)
-    torch.testing.assert_close(y, per_lane(plain_convolve, 4)(x, weight, bias, stride, 0.2), atol=1e-4, rtol=1e-4)
+    y = lane_conv_ops.run_convolve(x, weight, bias, None, stride, 0.2)
+    for gate in (None, torch.randn_like(y)):
+        y = lane_conv_ops.run_convolve(x, weight, bias, gate, stride, 0.2)
+        expected = per_lane(plain_convolve, 4)(x, weight, bias, gate, stride, 0.2)
+        torch.testing.assert_close(y, expected, atol=1e-4, rtol=1e-4)
     d = lane_conv_ops.run_weight_gradient(x, y, side, stride)
     torch.testing.assert_close(d, per_lane(plain_weight_gradient, 4)(x, y, side, stride), atol=1e-3, rtol=1e-4)
     if stride == 2:
-        for bias, slope in ((None, 1.0), (torch.randn(2, a), 0.0)):
-            z = lane_conv_ops.run_upsample(y, weight, bias, H, W, slope)
-            expected = per_lane(plain_upsample, 4)(y, weight, bias, H, W, slope)
+        for bias, gate, slope in ((None, None, 1.0), (torch.randn(2, a), None, 0.0), (None, torch.randn_like(x), 0.3)):
+            z = lane_conv_ops.run_upsample(y, weight, bias, gate, H, W, slope)
+            expected = per_lane(plain_upsample, 4)(y, weight, bias, gate, H, W, slope)
             torch.testing.assert_close(z, expected, atol=1e-4, rtol=1e-4)
 """
 
@@ -132,9 +136,9 @@ def test_kernels_compile_for_a_gpu():
 
     from unweave.nn import lane_conv_kernels as kernels
 
-    types = {"image": "*bf16", "weight": "*bf16", "gradient": "*bf16", "bias": "*fp32", "out": "*bf16"}
-    sizes = {"A": 32, "B": 32, "SIDE": 4, "STRIDE": 2, "SLOPE": 0.0, "HAS_BIAS": True, "PART": 1024}
-    sizes |= {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 64}
+    types = {"image": "*bf16", "weight": "*bf16", "gradient": "*bf16", "bias": "*fp32", "gate": "*bf16", "out": "*bf16"}
+    sizes = {"A": 32, "B": 32, "SIDE": 4, "STRIDE": 2, "SLOPE": 0.0, "HAS_BIAS": True, "HAS_GATE": True}
+    sizes |= {"PART": 1024, "BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 64}
     for kernel in (kernels.convolve_kernel, kernels.upsample_kernel, kernels.weight_gradient_kernel):
         own = {name: value for name, value in sizes.items() if name in kernel.arg_names}
         signature = {name: "constexpr" if name in own else types.get(name, "i32") for name in kernel.arg_names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ def _replace(module: nn.Module, use_triton: bool) -> nn.Module:
         setattr(module, name, _replace(child, use_triton))
     if use_triton and isinstance(module, nn.Sequential):
         _merge_activations(module)
+        _pass_gates(module)
     return module
 
 
@@ -64,6 +66,14 @@ def _merge_activations(layers: nn.Sequential) -> None:
             layers[i + 1] = nn.Identity()
 
 
+def _pass_gates(layers: nn.Sequential) -> None:
+    """Let a convolution that follows another one apply the derivative of the activation between them."""
+    convs = [layer for layer in layers if not isinstance(layer, nn.Identity)]
+    for first, second in pairwise(convs):
+        if isinstance(first, PRODUCTS) and isinstance(second, PRODUCTS) and first.use_triton and second.use_triton:
+            second.input_slope, first.is_gated = first.slope, True
+
+
 def _is_replaceable(module: nn.Module, use_triton: bool) -> bool:
     # Only these classes themselves: another subclass may compute its weights.
     if not isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
@@ -87,6 +97,8 @@ class StridedConvMatmul(nn.Conv2d):
 
     use_triton = False
     slope = 1.0  # of an activation that follows, below zero; 1: there is none
+    input_slope = 1.0  # of an activation before, whose derivative this layer applies
+    is_gated = False  # whether the next layer applies the derivative of `slope`
 
     def normalized_weight(self) -> Tensor:
         """Return the kernel, (b, a, 4, 4)."""
@@ -95,7 +107,8 @@ class StridedConvMatmul(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         weight = self.normalized_weight()
         if self.use_triton:
-            return lane_conv.convolve(x, weight, self.bias, self.stride[0], self.slope)
+            gates = self.slope, self.input_slope, self.is_gated
+            return lane_conv.convolve(x, weight, self.bias, self.stride[0], *gates)
         b, a = weight.shape[:2]
         n, _, h, w = x.shape
         h, w = h // 2, w // 2
@@ -125,13 +138,14 @@ class TransposedConvMatmul(nn.ConvTranspose2d):
     """Transposed 4 x 4 convolution of stride 2 and padding 1: (n, a, h, w) -> (n, b, 2 h, 2 w)."""
 
     use_triton = False
-    slope = 1.0  # as above
+    slope = input_slope = 1.0  # as above
+    is_gated = False
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
         if output_size is not None:
             return super().forward(x, output_size)
         if self.use_triton:
-            return lane_conv.upsample(x, self.weight, self.bias, self.slope)
+            return lane_conv.upsample(x, self.weight, self.bias, self.slope, self.input_slope, self.is_gated)
         a, b = self.weight.shape[:2]
         n, _, h, w = x.shape
         x = x.permute(0, 2, 3, 1)

@@ -25,7 +25,15 @@ def is_available(device: torch.device) -> bool:
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int, slope: float) -> Tensor:
+def convolve(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int,
+    slope: float,
+    input_slope: float = 1.0,
+    is_gated: bool = False,
+) -> Tensor:
     """Return `act(conv(x) + bias)`, (n, a, h, w) -> (n, b, ...), in bf16; `slope` is that of `act` below zero.
 
     Args:
@@ -34,44 +42,58 @@ def convolve(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int, slope:
         bias: (b,) or None.
         stride: 1 or 2.
         slope: 0 is ReLU, 1 no activation.
+        input_slope: Slope of the activation whose only use is here: the gradient that leaves is that before it.
+        is_gated: Whether the gradient that arrives is already that before `act`, since the next layer sees to it.
     """
     image = x.permute(0, 2, 3, 1).to(PRECISION)
-    return _apply(_Convolve, image, weight, bias, stride, slope).permute(0, 3, 1, 2)
+    return _apply(_Convolve, image, weight, bias, None, stride, slope, input_slope, is_gated).permute(0, 3, 1, 2)
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def upsample(x: Tensor, weight: Tensor, bias: Tensor | None, slope: float) -> Tensor:
-    """Return `act(conv_transpose(x) + bias)`, (n, a, h, w) -> (n, b, 2 h, 2 w), in bf16; the weight is (a, b, 4, 4)."""
+def upsample(
+    x: Tensor, weight: Tensor, bias: Tensor | None, slope: float, input_slope: float = 1.0, is_gated: bool = False
+) -> Tensor:
+    """Return `act(conv_transpose(x) + bias)`, (n, a, h, w) -> (n, b, 2 h, 2 w), in bf16; the weight is (a, b, 4, 4).
+
+    Arguments as in `convolve`.
+    """
     image = x.permute(0, 2, 3, 1).to(PRECISION)
     size = 2 * image.shape[1], 2 * image.shape[2]
-    return _apply(_Upsample, image, weight, bias, *size, slope).permute(0, 3, 1, 2)
+    return _apply(_Upsample, image, weight, bias, None, size, slope, input_slope, is_gated).permute(0, 3, 1, 2)
 
 
 # Derivatives ----------------------------------------------------------------------------------------------------------
 # A convolution, the transposed one and the gradient of the weight are the derivatives of one trilinear form. So each of
 # the three operators has the two others as derivatives. Images are (lanes?, n, height, width, channels) from here on.
+#
+# Between two layers, the gradient of an image is computed by the later one and multiplied by the derivative of the
+# activation of the earlier one. A kernel does both: its `gate` is the image, whose signs are those of the activation.
 
 
 class _Convolve(torch.autograd.Function):
-    """(n, H, W, a) -> (n, h, w, b)."""
+    """(n, H, W, a) -> (n, h, w, b); with a gate, (n, h, w, b), the result is multiplied by `slope` where it is <= 0."""
 
     @staticmethod
-    def forward(image: Tensor, weight: Tensor, bias: Tensor | None, stride: int, slope: float) -> Tensor:
-        return ops.run_convolve(image, weight, bias, stride, slope)
+    def forward(
+        image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None,
+        stride: int, slope: float, input_slope: float, is_gated: bool,
+    ) -> Tensor:  # fmt: skip
+        return ops.run_convolve(image, weight, bias, gate, stride, slope)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        image, weight, bias, ctx.stride, ctx.slope = inputs
+        image, weight, bias, gate, ctx.stride, ctx.slope, ctx.input_slope, ctx.is_gated = inputs
         ctx.has_bias = bias is not None
-        ctx.save_for_backward(image, weight, output)
+        ctx.save_for_backward(image, weight, output if gate is None else gate)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override, unused-ignore]
-        image, weight, out = ctx.saved_tensors
-        gradient = _before_activation(gradient, out, ctx.slope)
-        d_image = _image_gradient(gradient, weight, ctx.stride, image.shape)
-        d_weight = _apply(_WeightGradient, image, gradient, weight.shape[-1], ctx.stride)
-        return d_image, d_weight, _bias_gradient(gradient) if ctx.has_bias else None, None, None
+        image, weight, signs = ctx.saved_tensors
+        gradient = _before_activation(ctx, gradient, signs)
+        gate = None if ctx.input_slope == 1 else image
+        d_image = _image_gradient(gradient, weight, gate, ctx.stride, image.shape, ctx.input_slope)
+        d_weight = _apply(_WeightGradient, image, gradient, weight.shape[-1], ctx.stride, ctx.input_slope, 1.0)
+        return d_image, d_weight, _bias_gradient(gradient) if ctx.has_bias else None, None, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
@@ -79,25 +101,29 @@ class _Convolve(torch.autograd.Function):
 
 
 class _Upsample(torch.autograd.Function):
-    """(n, h, w, a) -> (n, height, width, b); the weight is (a, b, 4, 4)."""
+    """(n, h, w, a) -> (n, *size, b); the weight is (a, b, 4, 4), a gate as in `_Convolve`."""
 
     @staticmethod
-    def forward(image: Tensor, weight: Tensor, bias: Tensor | None, height: int, width: int, slope: float) -> Tensor:
-        return ops.run_upsample(image, weight, bias, height, width, slope)
+    def forward(
+        image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None,
+        size: tuple[int, int], slope: float, input_slope: float, is_gated: bool,
+    ) -> Tensor:  # fmt: skip
+        return ops.run_upsample(image, weight, bias, gate, *size, slope)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        image, weight, bias, _, _, ctx.slope = inputs
+        image, weight, bias, gate, _, ctx.slope, ctx.input_slope, ctx.is_gated = inputs
         ctx.has_bias = bias is not None
-        ctx.save_for_backward(image, weight, output)
+        ctx.save_for_backward(image, weight, output if gate is None else gate)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override, unused-ignore]
-        image, weight, out = ctx.saved_tensors
-        gradient = _before_activation(gradient, out, ctx.slope)
-        d_image = _apply(_Convolve, gradient, weight, None, 2, 1.0)
-        d_weight = _apply(_WeightGradient, gradient, image, 4, 2)
-        return d_image, d_weight, _bias_gradient(gradient) if ctx.has_bias else None, None, None, None
+        image, weight, signs = ctx.saved_tensors
+        gradient = _before_activation(ctx, gradient, signs)
+        gate = None if ctx.input_slope == 1 else image
+        d_image = _apply(_Convolve, gradient, weight, None, gate, 2, ctx.input_slope, 1.0, False)
+        d_weight = _apply(_WeightGradient, gradient, image, 4, 2, 1.0, ctx.input_slope)
+        return d_image, d_weight, _bias_gradient(gradient) if ctx.has_bias else None, None, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
@@ -105,22 +131,27 @@ class _Upsample(torch.autograd.Function):
 
 
 class _WeightGradient(torch.autograd.Function):
-    """(n, H, W, a) and (n, h, w, b) -> (b, a, side, side)."""
+    """(n, H, W, a) and (n, h, w, b) -> (b, a, side, side); slopes of the activations that made the two, or 1."""
 
     @staticmethod
-    def forward(image: Tensor, gradient: Tensor, side: int, stride: int) -> Tensor:
+    def forward(
+        image: Tensor, gradient: Tensor, side: int, stride: int, image_slope: float, gradient_slope: float
+    ) -> Tensor:
         return ops.run_weight_gradient(image, gradient, side, stride)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        image, gradient, _, ctx.stride = inputs
+        image, gradient, _, ctx.stride, ctx.image_slope, ctx.gradient_slope = inputs
         ctx.save_for_backward(image, gradient)
 
     @staticmethod
     def backward(ctx: Any, d_weight: Tensor) -> Any:  # type: ignore[override, unused-ignore]
         image, gradient = ctx.saved_tensors
-        d_image = _image_gradient(gradient, d_weight, ctx.stride, image.shape)
-        return d_image, _apply(_Convolve, image, d_weight, None, ctx.stride, 1.0), None, None
+        gates = (None if slope == 1 else x for slope, x in ((ctx.image_slope, image), (ctx.gradient_slope, gradient)))
+        image_gate, gradient_gate = gates
+        d_image = _image_gradient(gradient, d_weight, image_gate, ctx.stride, image.shape, ctx.image_slope)
+        d_gradient = _apply(_Convolve, image, d_weight, None, gradient_gate, ctx.stride, ctx.gradient_slope, 1.0, False)
+        return d_image, d_gradient, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
@@ -163,17 +194,20 @@ def _lanes_first(info: Any, in_dims: tuple[Any, ...], args: tuple[Any, ...]) -> 
     ]
 
 
-def _before_activation(gradient: Tensor, out: Tensor, slope: float) -> Any:
-    """Return the gradient with respect to what the activation was applied to."""
-    return gradient if slope == 1 else _apply(_Gate, gradient, out, slope)
+def _before_activation(ctx: Any, gradient: Tensor, signs: Tensor) -> Any:
+    """Return the gradient with respect to what the activation, or the gate, was applied to."""
+    return gradient if ctx.slope == 1 or ctx.is_gated else _apply(_Gate, gradient, signs, ctx.slope)
 
 
 def _bias_gradient(gradient: Tensor) -> Tensor:
     return gradient.sum((-4, -3, -2), dtype=torch.float32)
 
 
-def _image_gradient(gradient: Tensor, weight: Tensor, stride: int, shape: torch.Size) -> Any:
+def _image_gradient(
+    gradient: Tensor, weight: Tensor, gate: Tensor | None, stride: int, shape: torch.Size, slope: float
+) -> Any:
     """Return the gradient of a convolution with respect to its image, (n, h, w, b) -> (n, H, W, a)."""
     if stride == 2:
-        return _apply(_Upsample, gradient, weight, None, shape[-3], shape[-2], 1.0)
-    return _apply(_Convolve, gradient, weight.flip(-1, -2).transpose(-3, -4), None, 1, 1.0)
+        return _apply(_Upsample, gradient, weight, None, gate, tuple(shape[-3:-1]), slope, 1.0, False)
+    turned = weight.flip(-1, -2).transpose(-3, -4)
+    return _apply(_Convolve, gradient, turned, None, gate, 1, slope, 1.0, False)

@@ -13,14 +13,16 @@ from triton import language as tl
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def convolve_kernel(
-    image: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, pixels: tl.tensor,
+    image: tl.tensor, weight: tl.tensor, bias: tl.tensor, gate: tl.tensor, out: tl.tensor, pixels: tl.tensor,
     H: tl.tensor, W: tl.tensor, h: tl.tensor, w: tl.tensor,
     A: tl.constexpr, B: tl.constexpr, SIDE: tl.constexpr, STRIDE: tl.constexpr, SLOPE: tl.constexpr,
-    HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    HAS_BIAS: tl.constexpr, HAS_GATE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ) -> None:  # fmt: skip
     """Compute `act(windows @ weight + bias)`, (n, H, W, A) -> (n, h, w, B) for every lane; pixels = n h w.
 
-    The weight is (lanes, SIDE * SIDE * A, B), the padding 1.
+    The weight is (lanes, SIDE * SIDE * A, B), the padding 1. With a gate, which has the size of the result, the result
+    is multiplied by SLOPE where the gate is not positive.
     """
     lane = tl.program_id(2).to(tl.int64)
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -40,17 +42,20 @@ def convolve_kernel(
         total = tl.dot(windows, tl.load(weight + k[:, None] * B + b[None, :], mask=is_weight, other=0.0), total)
     if HAS_BIAS:
         total += tl.load(bias + lane * B + b, mask=b < B, other=0.0)[None, :]
-    if SLOPE != 1.0:
-        total = tl.where(total > 0, total, SLOPE * total)
     is_result = (m < pixels)[:, None] & (b < B)[None, :]
-    tl.store(out + lane * pixels * B + m[:, None] * B + b[None, :], total.to(out.dtype.element_ty), mask=is_result)
+    place = lane * pixels * B + m[:, None] * B + b[None, :]
+    if HAS_GATE:
+        total = tl.where(tl.load(gate + place, mask=is_result, other=0.0) > 0, total, SLOPE * total)
+    elif SLOPE != 1.0:
+        total = tl.where(total > 0, total, SLOPE * total)
+    tl.store(out + place, total.to(out.dtype.element_ty), mask=is_result)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def upsample_kernel(
-    image: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, blocks: tl.tensor,
+    image: tl.tensor, weight: tl.tensor, bias: tl.tensor, gate: tl.tensor, out: tl.tensor, blocks: tl.tensor,
     H: tl.tensor, W: tl.tensor, h: tl.tensor, w: tl.tensor,
-    A: tl.constexpr, B: tl.constexpr, SLOPE: tl.constexpr, HAS_BIAS: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, SLOPE: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_GATE: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ) -> None:  # fmt: skip
     """Compute a transposed 4 x 4 convolution of stride 2, (n, h, w, A) -> (n, H, W, B) for every lane.
@@ -78,14 +83,16 @@ def upsample_kernel(
         total = tl.dot(windows, tl.load(weight + k[:, None] * 4 * B + b[None, :], mask=is_weight, other=0.0), total)
     if HAS_BIAS:
         total += tl.load(bias + lane * B + b % B, mask=b < 4 * B, other=0.0)[None, :]
-    if SLOPE != 1.0:
-        total = tl.where(total > 0, total, SLOPE * total)
     down, run = b // (2 * B), b % (2 * B)
     y, x = (2 * i - 1)[:, None] + down[None, :], (2 * j - 1)[:, None] + (b // B % 2)[None, :]
     is_result = (m < blocks)[:, None] & (b < 4 * B)[None, :] & (y >= 0) & (y < H) & (x >= 0) & (x < W)
     first_pixel = (image_index * H * W + (2 * i - 1) * W + 2 * j - 1) * B
-    place = first_pixel[:, None] + (down * W * B + run)[None, :]
-    tl.store(out + lane * count * H * W * B + place, total.to(out.dtype.element_ty), mask=is_result)
+    place = lane * count * H * W * B + first_pixel[:, None] + (down * W * B + run)[None, :]
+    if HAS_GATE:
+        total = tl.where(tl.load(gate + place, mask=is_result, other=0.0) > 0, total, SLOPE * total)
+    elif SLOPE != 1.0:
+        total = tl.where(total > 0, total, SLOPE * total)
+    tl.store(out + place, total.to(out.dtype.element_ty), mask=is_result)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]

@@ -17,19 +17,27 @@ MAX_WARP_BLOCK = 2**13  # numbers of a result block for four warps; larger ones 
 MIN_PART_ROWS = 256  # pixels that a program sums at least, when a gradient is split over programs
 
 
-def run_convolve(image: Tensor, weight: Tensor, bias: Tensor | None, stride: int, slope: float) -> Tensor:
-    """Convolve images of every lane, (lanes?, n, H, W, a) -> (lanes?, n, h, w, b)."""
+def run_convolve(
+    image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None, stride: int, slope: float
+) -> Tensor:
+    """Convolve images of every lane, (lanes?, n, H, W, a) -> (lanes?, n, h, w, b); a gate has the result's shape."""
     matrix = weight.movedim((-4, -3), (-1, -2)).flatten(-4, -2)  # (side side a, b)
-    side = weight.shape[-1]
-    return convolve_lanes(image.contiguous(), matrix.to(image.dtype).contiguous(), bias, side, stride, slope)
+    matrix, side = matrix.to(image.dtype).contiguous(), weight.shape[-1]
+    return convolve_lanes(image.contiguous(), matrix, bias, _contiguous(gate), side, stride, slope)
 
 
-def run_upsample(image: Tensor, weight: Tensor, bias: Tensor | None, height: int, width: int, slope: float) -> Tensor:
+def run_upsample(
+    image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None, height: int, width: int, slope: float
+) -> Tensor:
     """Apply the transposed convolution of every lane, (lanes?, n, h, w, a) -> (lanes?, n, height, width, b)."""
     a, b = weight.shape[-4:-2]
     taps = weight.reshape(-1, a, b, 2, 2, 2, 2).flip(3, 5)  # a block depends on the pixels before it first
     matrix = taps.permute(0, 3, 5, 1, 4, 6, 2).reshape(*weight.shape[:-4], 4 * a, 4 * b).to(image.dtype)
-    return upsample_lanes(image.contiguous(), matrix.contiguous(), bias, height, width, slope)
+    return upsample_lanes(image.contiguous(), matrix.contiguous(), bias, _contiguous(gate), height, width, slope)
+
+
+def _contiguous(gate: Tensor | None) -> Tensor | None:
+    return None if gate is None else gate.contiguous()
 
 
 def run_weight_gradient(image: Tensor, gradient: Tensor, side: int, stride: int) -> Tensor:
@@ -41,25 +49,32 @@ def run_weight_gradient(image: Tensor, gradient: Tensor, side: int, stride: int)
 
 @custom_op("unweave::convolve_lanes", mutates_args=())
 def convolve_lanes(
-    image: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None, side: int, stride: int, slope: float
+    image: torch.Tensor,
+    matrix: torch.Tensor,
+    bias: torch.Tensor | None,
+    gate: torch.Tensor | None,
+    side: int,
+    stride: int,
+    slope: float,
 ) -> torch.Tensor:
     """Launch `convolve_kernel`; the matrix is (lanes?, side side a, b)."""
     from unweave.nn.lane_conv_kernels import convolve_kernel
 
-    out = _empty_convolved(image, matrix, bias, side, stride, slope)
+    out = _empty_convolved(image, matrix, bias, gate, side, stride, slope)
     (n, H, W, a), (h, w, b), lanes = image.shape[-4:], out.shape[-3:], _count_lanes(image)
     rows = n * h * w
     blocks = product_blocks(rows, b, side * side * a, lanes)
     convolve_kernel[(-(-rows // blocks.m), -(-b // blocks.n), lanes)](
-        image, matrix, matrix if bias is None else bias.contiguous(), out, rows, H, W, h, w,
-        A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
+        image, matrix, matrix if bias is None else bias.contiguous(), matrix if gate is None else gate, out,
+        rows, H, W, h, w, A=a, B=b, SIDE=side, STRIDE=stride, SLOPE=slope,
+        HAS_BIAS=bias is not None, HAS_GATE=gate is not None, **blocks.launch_settings(),
     )  # fmt: skip
     return out
 
 
 @convolve_lanes.register_fake
 def _empty_convolved(
-    image: Tensor, matrix: Tensor, bias: Tensor | None, side: int, stride: int, slope: float
+    image: Tensor, matrix: Tensor, bias: Tensor | None, gate: Tensor | None, side: int, stride: int, slope: float
 ) -> Tensor:
     *first, H, W, _ = image.shape
     return image.new_empty(*first, H // stride, W // stride, matrix.shape[-1])
@@ -67,25 +82,32 @@ def _empty_convolved(
 
 @custom_op("unweave::upsample_lanes", mutates_args=())
 def upsample_lanes(
-    image: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None, height: int, width: int, slope: float
+    image: torch.Tensor,
+    matrix: torch.Tensor,
+    bias: torch.Tensor | None,
+    gate: torch.Tensor | None,
+    height: int,
+    width: int,
+    slope: float,
 ) -> torch.Tensor:
     """Launch `upsample_kernel`; the matrix is (lanes?, 4 a, 4 b)."""
     from unweave.nn.lane_conv_kernels import upsample_kernel
 
-    out = _empty_upsampled(image, matrix, bias, height, width, slope)
+    out = _empty_upsampled(image, matrix, bias, gate, height, width, slope)
     (n, h, w, a), b, lanes = image.shape[-4:], out.shape[-1], _count_lanes(image)
     rows = n * (h + 1) * (w + 1)
     blocks = product_blocks(rows, 4 * b, 4 * a, lanes)
     upsample_kernel[(-(-rows // blocks.m), -(-4 * b // blocks.n), lanes)](
-        image, matrix, matrix if bias is None else bias.contiguous(), out, rows, height, width, h, w,
-        A=a, B=b, SLOPE=slope, HAS_BIAS=bias is not None, **blocks.launch_settings(),
+        image, matrix, matrix if bias is None else bias.contiguous(), matrix if gate is None else gate, out,
+        rows, height, width, h, w, A=a, B=b, SLOPE=slope,
+        HAS_BIAS=bias is not None, HAS_GATE=gate is not None, **blocks.launch_settings(),
     )  # fmt: skip
     return out
 
 
 @upsample_lanes.register_fake
 def _empty_upsampled(
-    image: Tensor, matrix: Tensor, bias: Tensor | None, height: int, width: int, slope: float
+    image: Tensor, matrix: Tensor, bias: Tensor | None, gate: Tensor | None, height: int, width: int, slope: float
 ) -> Tensor:
     return image.new_empty(*image.shape[:-3], height, width, matrix.shape[-1] // 4)
 
