@@ -1,5 +1,6 @@
 """The cache of compiled steps: whose it is, what it holds, and how it is shipped."""
 
+import importlib
 import io
 import json
 import os
@@ -12,9 +13,11 @@ import pytest
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from unweave import InputError
+from unweave.nn import lane_conv
 from unweave.training.compile_cache import (
     VARIABLE,
     cache_identity,
+    cacheable_functions,
     clear_cache,
     compile_folder,
     describe_cache,
@@ -147,21 +150,38 @@ STEPS = """
 import sys
 from tests.helpers import train_all
 from unweave.methods import AnnealedVAE
-train_all([AnnealedVAE(steps=int(sys.argv[1]), latent_dim=2, layers=(8,), batch_size=16)], compiling="always")
+settings = {"latent_dim": 2, "layers": (8,), "batch_size": 16, "precision": sys.argv[2]}
+train_all([AnnealedVAE(steps=int(sys.argv[1]), **settings)], compiling="always")
 from torch._dynamo.utils import counters
 print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
+print(counters["aot_autograd"]["autograd_cache_hit"])
 """
 
 
-def test_a_compiled_step_serves_other_processes_and_runs_of_other_lengths():
+@pytest.mark.parametrize("precision", ["single", "bf16"])
+def test_a_compiled_step_serves_other_processes_and_runs_of_other_lengths(precision):
     def compile_for(steps):
-        command = [sys.executable, "-c", STEPS, str(steps)]
+        command = [sys.executable, "-c", STEPS, str(steps), precision]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if "cannot be compiled" in done.stderr or "CppCompileError" in done.stderr:
             pytest.skip("no compiler here")
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 
-    assert compile_for(20) == ["0", "1"]
-    assert compile_for(3_000) == ["1", "0"]  # three steps share a row of this history
+    assert compile_for(20) == ["0", "1", "0"]
+    assert compile_for(3_000) == ["1", "0", "1"]  # three steps share a row of this history; it is not traced again
     assert describe_cache()["steps"] == 1
+
+
+def test_functions_in_cached_graphs_exist_and_are_bound_to_their_code(monkeypatch, tmp_path):
+    for name in cacheable_functions():
+        module, _, function = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), function))
+    edited = tmp_path / "lane_conv.py"
+    edited.write_text("# another version")
+    before = cacheable_functions()
+    monkeypatch.setattr(lane_conv, "__file__", str(edited))
+    assert {name for name, key in cacheable_functions().items() if key != before[name]} == {
+        "unweave.nn.lane_conv.convolve",
+        "unweave.nn.lane_conv.upsample",
+    }

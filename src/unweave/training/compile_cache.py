@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from unweave.data.downloads import cache_folder
+from unweave.nn import lane_conv, lane_conv_ops
 from unweave.utils.errors import InputError
 from unweave.utils.storage import atomic_file
 
@@ -74,6 +75,18 @@ def use_compile_folder() -> None:
         return  # torch's own default is used
     os.environ[VARIABLE] = str(folder)
     os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
+
+
+def cacheable_functions() -> dict[str, str]:
+    """Return functions that torch may cache a graph with, and what their results depend on beside their arguments.
+
+    torch traces a whole graph again, in every process, because of one function that it does not know.
+    """
+    sources = (Path(module.__file__ or "") for module in (lane_conv, lane_conv_ops))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    ours = {f"{lane_conv.__name__}.{name}": code for name in ("convolve", "upsample")}
+    autocast = ("_enter_autocast", "_exit_autocast")
+    return ours | {f"torch.amp.autocast_mode.{name}": torch.__version__ for name in autocast}
 
 
 def step_file(key: object) -> Path:

@@ -19,7 +19,7 @@ from unweave.data.core import FactorData
 from unweave.nn import lane_conv
 from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
 from unweave.training.adam import State, adam_step, assign_optimizers, clip_gradients
-from unweave.training.compile_cache import mark_compiled, use_compile_folder
+from unweave.training.compile_cache import cacheable_functions, mark_compiled, use_compile_folder
 from unweave.training.pack import Batch, LaneGroup, Step, Trainable
 from unweave.utils.errors import InputError
 from unweave.utils.storage import source_hash
@@ -146,10 +146,15 @@ def compiled_step(method: Trainable, net: nn.Module, stacked: bool, models: int)
         step = make_step(method, copy.deepcopy(net), stacked, traced=True)
         if len(_COMPILED) == MAX_COMPILED_STEPS:
             _COMPILED.pop(next(iter(_COMPILED)))
-        options = STACKED_CONV_OPTIONS if BACKEND == "inductor" and stacked and has_replaceable_convs(net) else None
+        options = _compile_options(stacked and has_replaceable_convs(net)) if BACKEND == "inductor" else None
         compiled = torch.compile(step, fullgraph=True, dynamic=False, backend=BACKEND, options=options)
         _COMPILED[key] = _mark_after(compiled, step_key(method, models, stacked=stacked))
     return _COMPILED[key]
+
+
+def _compile_options(has_stacked_convs: bool) -> dict[str, Any]:
+    options: dict[str, Any] = {"unsafe_marked_cacheable_functions": cacheable_functions()}
+    return options | STACKED_CONV_OPTIONS if has_stacked_convs else options
 
 
 def step_key(method: Trainable, models: int, *, stacked: bool) -> tuple[Any, ...]:
