@@ -53,8 +53,10 @@ KEYS = ("case", "how", "precision", "models")
 
 # The first pattern that occurs in a kernel's name decides; fused kernels are named by the operations they contain.
 KERNEL_GROUPS = {
-    "Adam": r"triton_for|foreach|addcmul|lerp",
+    "Adam": r"adam_kernel|triton_for|foreach|addcmul|lerp",
     "convolutions by Triton": r"^(convolve|upsample|weight_gradient)_kernel",
+    "gradients before activations": r"leaky_relu_backward_kernel",
+    "gradients, contiguous for Adam": r"triton_poi.*adam_lanes",
     "fused, with reductions": r"triton_(red|per)",
     "fused, elementwise": r"triton_poi",
     "convolutions by libraries": r"cudnn|conv|dgrad|wgrad|implicit|nchw|nhwc|tensortransform",
@@ -306,7 +308,9 @@ def _describe_node(node: Any) -> dict[str, Any]:
     if isinstance(inner, torch._inductor.ir.ExternKernel):
         name = str(getattr(inner, "python_kernel_name", ""))
         group = f"library: {name.rpartition('.')[2]}"
-        if "_lanes" in name:
+        if "adam_lanes" in name:
+            group = "Adam"
+        elif "_lanes" in name:
             group = "convolutions by Triton"
         elif group.endswith("mm"):
             left: Any = inner.inputs[-2]

@@ -32,10 +32,11 @@ PEERS = {  # rows of gpu.json: the case, its name, strategy and precision
     "AdaMLVAE, conv": ("Ada-ML-VAE", "stack, compiled", "bf16"),
     "BetaVAE, conv": ("beta-VAE", "stack, compiled", "bf16"),
     "AdaGVAE, conv": ("Ada-GVAE", "stack, compiled", "bf16"),
-    "SwapContrast": ("swap and contrast", "stack, compiled", "bf16"),
+    "SwapContrast, 28 x 28": ("swap and contrast, 28 x 28", "stack, compiled", "bf16"),
     "InterventionAutoencoder": ("intervention autoencoder", "stack, compiled", "bf16"),
-    "GIN, 28 x 28": ("GIN, 28 x 28", "fork", "tf32"),
-    "InfoGANCR": ("InfoGAN-CR", "fork", "tf32"),
+    "GIN, 28 x 28": ("GIN, 28 x 28", "stack, compiled", "bf16"),
+    "InfoGANCR": ("InfoGAN-CR", "stack, compiled", "bf16"),
+    "CNNClassifier, 28 x 28": ("CNN classifier, 28 x 28", "stack, compiled", "bf16"),
 }
 
 
