@@ -1,15 +1,16 @@
 """Small cases with fixed seeds, whose results are kept in `tests/reference/golden.npz` and `golden.json`.
 
-`python -m tests.golden` records them anew, which is right only after an intended change of an algorithm. Everything is
+`python -m tests.golden [CASE ...]` records them anew, which is right only after an intended change. Everything is
 named by classes and functions, since names in the catalog may change, and made by public names alone.
 """
 
 import hashlib
 import json
 import os
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -338,14 +339,20 @@ def computed(case: Case) -> tuple[Arrays, Numbers]:
         return case()
 
 
-def record(folder: Path = HERE) -> None:
-    """Compute everything and write both files."""
+def record(only: Sequence[str] = (), folder: Path = HERE) -> None:
+    """Compute everything, or some cases, and write both files."""
     arrays: Arrays = {}
     values: dict[str, Numbers] = {}
+    if only:
+        with np.load(folder / "golden.npz") as file:
+            arrays = dict(file)
+        values = json.loads((folder / "golden.json").read_text())
     for name, case in everything().items():
-        found, values[name] = computed(case)
-        arrays |= {f"{name}/{part}": array for part, array in found.items()}
-    values["metrics"] = computed(lambda: ({}, scores()))[1]
+        if not only or name in only:
+            found, values[name] = computed(case)
+            arrays |= {f"{name}/{part}": array for part, array in found.items()}
+    if not only:
+        values["metrics"] = computed(lambda: ({}, scores()))[1]
     np.savez_compressed(folder / "golden.npz", **arrays)  # type: ignore[arg-type]
     (folder / "golden.json").write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
 
@@ -354,4 +361,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as empty:  # no originals of datasets that can also be rendered
         os.environ |= {"UNWEAVE_DATA": "", "UNWEAVE_CACHE": empty}
-        record()
+        record(sys.argv[1:])  # names of cases, or nothing for all

@@ -1,7 +1,5 @@
 """Swap and contrast: its loss, pairs, final classifier and settings."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,9 +42,9 @@ def exchange(z, k, progress=1.0, most=2, **settings):
     method = SwapContrast(predictive_dim=1, nuisance_dim=3, likelihood="gaussian", **settings)
     method.max_changed_ = most
     z = torch.as_tensor(z)
-    net, q = SimpleNamespace(decoder=lambda codes: codes), Normal(z, torch.zeros_like(z))
     batch = {"changed": torch.as_tensor(k), "progress": torch.tensor(progress)}
-    return method.swap_loss(net, q, z, z, batch).item()
+    swapped = method.swap_codes(Normal(z, torch.zeros_like(z)), z, batch)
+    return method.swap_loss(swapped, z, batch).item()
 
 
 def lost(method, data, term="loss"):

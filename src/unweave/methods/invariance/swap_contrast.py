@@ -241,26 +241,28 @@ class SwapContrast(LatentClassifierMixin, VAE):
         z = q.sample(eps)
         p_dim, _ = self.split_sizes()
         z_p, z_n = z[:, :p_dim], z[:, p_dim:]
-        out = net.decoder(z)
-        x_rec = self.decoder_mean(out)
+        class_p = average_by_class(Normal(*(v[:, :p_dim] for v in q)), u, len(self.levels_))  # Eq. 8
+        codes = [z, torch.cat([class_p.sample(zeta), z_n], 1)]
+        if self.max_changed_:
+            codes.append(self.swap_codes(q, z, batch))
+        outputs = net.decoder(torch.cat(codes)).chunk(len(codes))  # one pass: few large products instead of many
+        x_rec, x_class, *x_swapped = map(self.decoder_mean, outputs)
         alternate = self.scheme == "alternate"
         unit = 1 / x[0].numel() if self.per_number else 1  # weight of what is summed over observed numbers
         terms: Terms = {
-            "rec": (unit, self.reconstruction_loss(x, out).mean()),
+            "rec": (unit, self.reconstruction_loss(x, outputs[0]).mean()),
             "kl": (unit * self.generative * warmup(batch["progress"], self.kl_warmup), mean_kl(q)),
             "ce": (1 if alternate else self.prediction, self.cross_entropy(net, z.detach() if alternate else z, u)),
+            "zp": (unit * self.gamma, squared_distance(x_class, x_rec).mean()),  # D of Eq. 10
         }
-        class_p = average_by_class(Normal(*(v[:, :p_dim] for v in q)), u, len(self.levels_))  # Eq. 8
-        x_class = self.decoder_mean(net.decoder(torch.cat([class_p.sample(zeta), z_n], 1)))  # x_rec-p of Eq. 8
-        terms["zp"] = unit * self.gamma, squared_distance(x_class, x_rec).mean()  # D of Eq. 10
         if self.scheme != "ce":
             terms["sup"] = self.beta, supervised_contrast(z_p, u, self.temperature)  # Eq. 9
         if self.max_changed_:
-            terms["dis"] = unit * self.alpha, self.swap_loss(net, q, z, x_rec, batch)
+            terms["dis"] = unit * self.alpha, self.swap_loss(x_swapped[0], x_rec, batch)
         return weighted_sum(terms)
 
-    def swap_loss(self, net: Any, q: Normal, z: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        """Return L_dis, Eqs. 3 to 6: how much swapping the shared codes of pairs changes their reconstructions.
+    def swap_codes(self, q: Normal, z: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Return the codes of pairs, (2 n, d), with their shared codes swapped, Eqs. 3 to 6.
 
         z_p is always swapped, and of z_n all but the k codes that differ most.
         """
@@ -268,13 +270,15 @@ class SwapContrast(LatentClassifierMixin, VAE):
         first, second = (Normal(*half) for half in zip(*(v[:, p_dim:].chunk(2) for v in q), strict=True))
         distance = kl(first, second) if self.divergence == "kl" else gaussian_js(first, second)  # (n, n_dim)
         rank = distance.argsort(1, descending=True).argsort(1)  # 0: the most different code
-        k = batch["changed"]
-        is_swapped = rank >= n_dim - self.count_swapped(k, batch["progress"], n_dim)[:, None]  # (n, n_dim)
-        is_swapped = torch.cat([torch.ones_like(is_swapped[:, :1]).expand(-1, p_dim), is_swapped], 1)
+        is_swapped = rank >= n_dim - self.count_swapped(batch["changed"], batch["progress"], n_dim)[:, None]
+        is_swapped = torch.cat([torch.ones_like(is_swapped[:, :1]).expand(-1, p_dim), is_swapped], 1)  # (n, d)
         a, b = z.chunk(2)
-        swapped = torch.cat([torch.where(is_swapped, b, a), torch.where(is_swapped, a, b)])
-        change = squared_distance(self.decoder_mean(net.decoder(swapped)), x_rec)  # (2 n,)
-        is_used = (k <= self.max_difficulty(batch["progress"])).float().repeat(2)
+        return torch.cat([torch.where(is_swapped, b, a), torch.where(is_swapped, a, b)])
+
+    def swap_loss(self, x_swapped: Tensor, x_rec: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Return L_dis: how much swapping changes the reconstructions of pairs that are not too difficult yet."""
+        change = squared_distance(x_swapped, x_rec)  # (2 n,)
+        is_used = (batch["changed"] <= self.max_difficulty(batch["progress"])).float().repeat(2)
         return (is_used * change).sum() / is_used.sum().clamp(min=1)
 
     def count_swapped(self, k: Tensor, progress: Tensor, n_dim: int) -> Tensor:
