@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import fcntl
+import gc
 import json
 import os
 import platform
@@ -314,6 +315,8 @@ def training(options: Options, keep: Callable[[dict[str, Any]], None]) -> None:
                     pack = [cls(**shared, seed=i, precision=precision) for i in range(models)]
                     way = "; ".join((how, *options.tricks))
                     head = {"case": name, "how": way, "precision": precision, "models": models}
+                    runner = None  # frees the memory of the pack before
+                    gc.collect()
                     with tricks(options):
                         row, runner = measured(pack, data, how, base, options)
                         keep(head | row)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -56,10 +57,32 @@ def without_triton(monkeypatch):
     monkeypatch.setattr(lane_conv, "PRECISION", torch.float32)
 
 
+class Skip(nn.Module):
+    """A network of a user, who reads what is between two layers."""
+
+    def __init__(self):
+        super().__init__()
+        layers = nn.Conv2d(2, 4, 4, 2, 1), nn.ReLU(), nn.Conv2d(4, 4, 3, 1, 1), nn.ReLU()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        before = self.layers[0](x)
+        h = self.layers[1](before)
+        return before + h + self.layers[2:](h)
+
+
 NETS = {
     "encoder": lambda: (conv_encoder((2, 16, 16), 3, widths=(4, 5, 6)), torch.rand(3, 4, 2, 16, 16)),
     "odd sides": lambda: (nn.Sequential(nn.Conv2d(2, 3, 4, 2, 1), nn.Conv2d(3, 2, 4, 2, 1)), torch.rand(3, 2, 2, 7, 9)),
     "decoder": lambda: (conv_decoder(3, (2, 16, 16), widths=(4, 5)), torch.rand(3, 4, 3)),
+    "leaky": lambda: (
+        nn.Sequential(
+            conv_encoder((2, 16, 16), 3, widths=(4, 5, 6), activation=partial(nn.LeakyReLU, 0.2)),
+            conv_decoder(3, (2, 16, 16), widths=(4, 5), activation=partial(nn.LeakyReLU, 0.3)),
+        ),
+        torch.rand(3, 4, 2, 16, 16),
+    ),
+    "skip": lambda: (Skip(), torch.rand(3, 4, 2, 16, 16)),
     "spectral": lambda: (apply_spectral_norm(conv_encoder((2, 8, 8), 3, widths=(4, 5))), torch.rand(3, 4, 2, 8, 8)),
 }
 
@@ -70,7 +93,8 @@ def test_lanes_and_second_derivatives_equal_those_of_plain_convolutions(name, co
     torch.manual_seed(0)
     net, x = NETS[name]()
     fast = replace_convs(net, use_triton=True)
-    assert sum(getattr(module, "use_triton", False) for module in fast.modules()) == 2 + (name == "encoder")
+    used = {"encoder": 3, "leaky": 5}.get(name, 2)
+    assert sum(getattr(module, "use_triton", False) for module in fast.modules()) == used
     params = {k: torch.stack([p.detach() * (1 + i / 9) for i in range(3)]) for k, p in net.named_parameters()}
 
     def objective(which):

@@ -14,6 +14,7 @@ from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from unweave import InputError
 from unweave.nn import lane_conv
+from unweave.training import compile_cache
 from unweave.training.compile_cache import (
     VARIABLE,
     cache_identity,
@@ -21,6 +22,7 @@ from unweave.training.compile_cache import (
     clear_cache,
     compile_folder,
     describe_cache,
+    hash_sources,
     mark_compiled,
     pack_cache,
     step_file,
@@ -173,15 +175,41 @@ def test_a_compiled_step_serves_other_processes_and_runs_of_other_lengths(precis
     assert describe_cache()["steps"] == 1
 
 
+CONVOLUTIONS = """
+import torch
+from unweave.nn import lane_conv, lane_conv_ops as ops
+lane_conv.is_available = lambda device: True
+ops.convolve_lanes.register_kernel("cpu")(lambda *args: torch.zeros_like(ops._empty_convolved(*args)))
+ops.upsample_lanes.register_kernel("cpu")(lambda *args: torch.zeros_like(ops._empty_upsampled(*args)))
+ops.weight_gradient_lanes.register_kernel("cpu")(lambda *args: torch.zeros_like(ops._empty_sums(*args)))
+from tests.helpers import train_all
+from unweave import as_data
+from unweave.methods import AnnealedVAE
+settings = {"steps": 3, "latent_dim": 2, "widths": (4, 4), "hidden": (), "batch_size": 4, "precision": "bf16"}
+train_all([AnnealedVAE(seed=i, **settings) for i in range(2)], as_data(torch.rand(20, 1, 16, 16).numpy()), strategy="stack", compiling="always")
+from torch._dynamo.utils import counters
+print(*(counters["aot_autograd"][f"autograd_cache_{name}"] for name in ("hit", "miss", "bypass")))
+"""
+
+
+def test_graphs_with_our_convolutions_are_traced_once():
+    def count():
+        done = subprocess.run([sys.executable, "-c", CONVOLUTIONS], capture_output=True, text=True, check=False)
+        if "cannot be compiled" in done.stderr or "CppCompileError" in done.stderr:
+            pytest.skip("no compiler here")
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert count() == ["0", "1", "0"]
+    assert count() == ["1", "0", "0"]
+
+
 def test_functions_in_cached_graphs_exist_and_are_bound_to_their_code(monkeypatch, tmp_path):
     for name in cacheable_functions():
         module, _, function = name.rpartition(".")
         assert callable(getattr(importlib.import_module(module), function))
     edited = tmp_path / "lane_conv.py"
     edited.write_text("# another version")
-    before = cacheable_functions()
-    monkeypatch.setattr(lane_conv, "__file__", str(edited))
-    assert {name for name, key in cacheable_functions().items() if key != before[name]} == {
-        "unweave.nn.lane_conv.convolve",
-        "unweave.nn.lane_conv.upsample",
-    }
+    assert hash_sources([str(edited)]) not in ("", hash_sources([lane_conv.__file__]))
+    monkeypatch.setattr(compile_cache, "CONV_CODE", hash_sources([str(tmp_path / "none.py")]))
+    assert not any("lane_conv" in name for name in cacheable_functions()), "code that cannot be read is not cached"

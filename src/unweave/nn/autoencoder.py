@@ -59,7 +59,7 @@ def build_autoencoder(
     Example:
         >>> net = build_autoencoder((1, 16, 16), 4, 2, LayerSizes(widths=(4, 4), hidden=(8,)))
         >>> [type(module).__name__ for module in net.children()]
-        ['Sequential', 'Sequential']
+        ['Chain', 'Chain']
     """
     encoder = build_encoder(shape, outputs, sizes, slope=slope)
     return EncoderDecoder(encoder, build_decoder(latent_dim, shape, sizes, slope=slope))
@@ -123,6 +123,10 @@ def mlp(*widths: int, activation: Callable[[], nn.Module] = nn.ReLU) -> nn.Seque
 # Convolutional, for images of any size --------------------------------------------------------------------------------
 
 
+class Chain(nn.Sequential):
+    """Layers that are always called as a whole, so that one GPU kernel may compute a layer and parts of the next."""
+
+
 def conv_encoder(
     shape: tuple[int, ...],
     out: int,
@@ -158,7 +162,7 @@ def conv_encoder(
     full = [channels * sizes[0] * sizes[1], *hidden]
     for a, b in pairwise(full):
         layers += [nn.Linear(a, b), activation()]
-    return nn.Sequential(*layers, nn.Linear(full[-1], out))
+    return Chain(*layers, nn.Linear(full[-1], out))
 
 
 def conv_decoder(
@@ -189,7 +193,7 @@ def conv_decoder(
     for i, (a, b) in enumerate(steps):
         layers.append(nn.ConvTranspose2d(a, b, 4, 2, 1) if doublings else nn.Conv2d(a, b, 3, 1, 1))
         layers += [activation()] if i + 1 < len(steps) else []
-    return nn.Sequential(*layers, *([Crop(shape[1:])] if sizes != shape[1:] else []))
+    return Chain(*layers, *([Crop(shape[1:])] if sizes != shape[1:] else []))
 
 
 class Crop(nn.Module):

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch.nn.utils import skip_init
 
 from unweave.nn import lane_conv
+from unweave.nn.autoencoder import Chain
 from unweave.nn.spectral_norm import SpectralConv, divide_by_spectral_norm
 
 CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -38,7 +39,7 @@ def _replace(module: nn.Module, use_triton: bool) -> nn.Module:
         return _make_product(module, use_triton)
     for name, child in module.named_children():
         setattr(module, name, _replace(child, use_triton))
-    if use_triton and isinstance(module, nn.Sequential):
+    if use_triton and isinstance(module, Chain):  # intermediate results of other modules may have other readers
         _merge_activations(module)
         _pass_gates(module)
     return module
@@ -57,7 +58,7 @@ def _make_product(conv: Any, use_triton: bool) -> nn.Module:
     return product
 
 
-def _merge_activations(layers: nn.Sequential) -> None:
+def _merge_activations(layers: Chain) -> None:
     """Let convolutions compute the activations that follow them."""
     for i in range(len(layers) - 1):
         conv, activation = layers[i], layers[i + 1]
@@ -66,12 +67,12 @@ def _merge_activations(layers: nn.Sequential) -> None:
             layers[i + 1] = nn.Identity()
 
 
-def _pass_gates(layers: nn.Sequential) -> None:
+def _pass_gates(chain: Chain) -> None:
     """Let a convolution that follows another one apply the derivative of the activation between them."""
-    convs = [layer for layer in layers if not isinstance(layer, nn.Identity)]
-    for first, second in pairwise(convs):
+    layers = [layer for layer in chain if not isinstance(layer, nn.Identity)]
+    for first, second in pairwise(layers):
         if isinstance(first, PRODUCTS) and isinstance(second, PRODUCTS) and first.use_triton and second.use_triton:
-            second.input_slope, first.is_gated = first.slope, True
+            second.input_slope, first.defers_slope = first.slope, True
 
 
 def _is_replaceable(module: nn.Module, use_triton: bool) -> bool:
@@ -98,7 +99,7 @@ class StridedConvMatmul(nn.Conv2d):
     use_triton = False
     slope = 1.0  # of an activation that follows, below zero; 1: there is none
     input_slope = 1.0  # of an activation before, whose derivative this layer applies
-    is_gated = False  # whether the next layer applies the derivative of `slope`
+    defers_slope = False  # whether the next layer applies the derivative of `slope`
 
     def normalized_weight(self) -> Tensor:
         """Return the kernel, (b, a, 4, 4)."""
@@ -107,7 +108,7 @@ class StridedConvMatmul(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         weight = self.normalized_weight()
         if self.use_triton:
-            gates = self.slope, self.input_slope, self.is_gated
+            gates = self.slope, self.input_slope, self.defers_slope
             return lane_conv.convolve(x, weight, self.bias, self.stride[0], *gates)
         b, a = weight.shape[:2]
         n, _, h, w = x.shape
@@ -139,13 +140,13 @@ class TransposedConvMatmul(nn.ConvTranspose2d):
 
     use_triton = False
     slope = input_slope = 1.0  # as above
-    is_gated = False
+    defers_slope = False
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
         if output_size is not None:
             return super().forward(x, output_size)
         if self.use_triton:
-            return lane_conv.upsample(x, self.weight, self.bias, self.slope, self.input_slope, self.is_gated)
+            return lane_conv.upsample(x, self.weight, self.bias, self.slope, self.input_slope, self.defers_slope)
         a, b = self.weight.shape[:2]
         n, _, h, w = x.shape
         x = x.permute(0, 2, 3, 1)

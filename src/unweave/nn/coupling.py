@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from unweave.nn.autoencoder import mlp
+from unweave.nn.autoencoder import Chain, mlp
 from unweave.utils.errors import InputError
 
 Clamp = Literal["soft", "steep"]
@@ -152,7 +152,7 @@ def conv_subnet(width: int, *, identity_start: bool = False) -> Subnet:
 
     def make(a: int, b: int) -> nn.Sequential:
         first, second = nn.Conv2d(a, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)
-        net = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Conv2d(width, b, 3, padding=1))
+        net = Chain(first, nn.ReLU(), second, nn.ReLU(), nn.Conv2d(width, b, 3, padding=1))
         return _zero_last_layer(net, identity_start)
 
     return make

@@ -32,7 +32,7 @@ def convolve(
     stride: int,
     slope: float,
     input_slope: float = 1.0,
-    is_gated: bool = False,
+    defers_slope: bool = False,
 ) -> Tensor:
     """Return `act(conv(x) + bias)`, (n, a, h, w) -> (n, b, ...), in bf16; `slope` is that of `act` below zero.
 
@@ -42,16 +42,17 @@ def convolve(
         bias: (b,) or None.
         stride: 1 or 2.
         slope: 0 is ReLU, 1 no activation.
-        input_slope: Slope of the activation whose only use is here: the gradient that leaves is that before it.
-        is_gated: Whether the gradient that arrives is already that before `act`, since the next layer sees to it.
+        input_slope: Slope of the activation that produced `x`. The gradient returned for `x` includes its derivative.
+            Nothing else may read `x`.
+        defers_slope: Whether the next layer applies the derivative of `act`, so that this one must not.
     """
     image = x.permute(0, 2, 3, 1).to(PRECISION)
-    return _apply(_Convolve, image, weight, bias, None, stride, slope, input_slope, is_gated).permute(0, 3, 1, 2)
+    return _apply(_Convolve, image, weight, bias, None, stride, slope, input_slope, defers_slope).permute(0, 3, 1, 2)
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def upsample(
-    x: Tensor, weight: Tensor, bias: Tensor | None, slope: float, input_slope: float = 1.0, is_gated: bool = False
+    x: Tensor, weight: Tensor, bias: Tensor | None, slope: float, input_slope: float = 1.0, defers_slope: bool = False
 ) -> Tensor:
     """Return `act(conv_transpose(x) + bias)`, (n, a, h, w) -> (n, b, 2 h, 2 w), in bf16; the weight is (a, b, 4, 4).
 
@@ -59,7 +60,7 @@ def upsample(
     """
     image = x.permute(0, 2, 3, 1).to(PRECISION)
     size = 2 * image.shape[1], 2 * image.shape[2]
-    return _apply(_Upsample, image, weight, bias, None, size, slope, input_slope, is_gated).permute(0, 3, 1, 2)
+    return _apply(_Upsample, image, weight, bias, None, size, slope, input_slope, defers_slope).permute(0, 3, 1, 2)
 
 
 # Derivatives ----------------------------------------------------------------------------------------------------------
@@ -76,13 +77,13 @@ class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(
         image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None,
-        stride: int, slope: float, input_slope: float, is_gated: bool,
+        stride: int, slope: float, input_slope: float, defers_slope: bool,
     ) -> Tensor:  # fmt: skip
         return ops.run_convolve(image, weight, bias, gate, stride, slope)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        image, weight, bias, gate, ctx.stride, ctx.slope, ctx.input_slope, ctx.is_gated = inputs
+        image, weight, bias, gate, ctx.stride, ctx.slope, ctx.input_slope, ctx.defers_slope = inputs
         ctx.has_bias = bias is not None
         ctx.save_for_backward(image, weight, output if gate is None else gate)
 
@@ -106,13 +107,13 @@ class _Upsample(torch.autograd.Function):
     @staticmethod
     def forward(
         image: Tensor, weight: Tensor, bias: Tensor | None, gate: Tensor | None,
-        size: tuple[int, int], slope: float, input_slope: float, is_gated: bool,
+        size: tuple[int, int], slope: float, input_slope: float, defers_slope: bool,
     ) -> Tensor:  # fmt: skip
         return ops.run_upsample(image, weight, bias, gate, *size, slope)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        image, weight, bias, gate, _, ctx.slope, ctx.input_slope, ctx.is_gated = inputs
+        image, weight, bias, gate, _, ctx.slope, ctx.input_slope, ctx.defers_slope = inputs
         ctx.has_bias = bias is not None
         ctx.save_for_backward(image, weight, output if gate is None else gate)
 
@@ -196,7 +197,7 @@ def _lanes_first(info: Any, in_dims: tuple[Any, ...], args: tuple[Any, ...]) -> 
 
 def _before_activation(ctx: Any, gradient: Tensor, signs: Tensor) -> Any:
     """Return the gradient with respect to what the activation, or the gate, was applied to."""
-    return gradient if ctx.slope == 1 or ctx.is_gated else _apply(_Gate, gradient, signs, ctx.slope)
+    return gradient if ctx.slope == 1 or ctx.defers_slope else _apply(_Gate, gradient, signs, ctx.slope)
 
 
 def _bias_gradient(gradient: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ State = dict[str, Any]
 `initial_log`.
 """
 Tensors = list[Tensor]
-MIN_MEAN_SIZE = 2**15  # of a pack's parameters, for a launch of their own; smaller ones are updated together
+MIN_MEAN_SIZE = 2**15  # mean elements per parameter tensor of a pack, from which the Triton kernel is used
 HISTORY_ROWS = 1_000  # the history of a longer run holds means over windows of steps
 
 
@@ -91,7 +91,8 @@ def adam_step(
         P, G, M, V = ([tensors[name] for name in names] for tensors in (params, grads, first_moments, second_moments))
         b1, b2 = betas
         step_size, scale = lr / (1 - b1**t), (1 - b2**t).rsqrt()
-        if use_triton and sum(p.numel() for p in P) >= MIN_MEAN_SIZE * len(P):
+        are_contiguous = all(p.is_contiguous() for p in P)  # and moments, which have their layout
+        if use_triton and are_contiguous and sum(p.numel() for p in P) >= MIN_MEAN_SIZE * len(P):
             update_lanes(P, [g.contiguous() for g in G], M, V, step_size, scale, betas, eps)
         else:
             _update_foreach(P, G, M, V, step_size, scale, betas, eps)

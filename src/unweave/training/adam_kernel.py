@@ -14,17 +14,20 @@ BLOCK = 1_024  # numbers that a program updates
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def adam_kernel(
     param: tl.tensor, grad: tl.tensor, first: tl.tensor, second: tl.tensor, step_size: tl.tensor, scale: tl.tensor,
-    size: tl.tensor, b1: tl.tensor, b2: tl.tensor, eps: tl.tensor, BLOCK: tl.constexpr,
+    size: tl.tensor, rate1: tl.tensor, rate2: tl.tensor, eps: tl.tensor, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Update a parameter and its moments, (lanes, size) each; `step_size` is (lanes,), `scale` one number."""
+    """Update a parameter and its moments, (lanes, size) each; `step_size` is (lanes,), `scale` one number.
+
+    The rates are 1 - beta_1 and 1 - beta_2, computed in double precision.
+    """
     lane = tl.program_id(1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     place, is_inside = lane.to(tl.int64) * size + i, i < size
     g = tl.load(grad + place, mask=is_inside)
     m, v = tl.load(first + place, mask=is_inside), tl.load(second + place, mask=is_inside)
     p = tl.load(param + place, mask=is_inside)
-    m += (1 - b1) * (g - m)
-    v = b2 * v + (1 - b2) * g * g
+    m += rate1 * (g - m)
+    v += rate2 * (g * g - v)
     p -= tl.load(step_size + lane) * m / (tl.sqrt(v) * tl.load(scale) + eps)
     tl.store(first + place, m, mask=is_inside)
     tl.store(second + place, v, mask=is_inside)
@@ -42,8 +45,8 @@ def launch_adam(
     eps: float,
 ) -> None:
     """Update parameters and moments in place, (lanes, ...) each and contiguous; `step_size` is (lanes,), or ()."""
-    lanes = step_size.numel()
+    lanes, (b1, b2) = step_size.numel(), betas
     for p, g, m, v in zip(P, G, M, V, strict=True):
         size = p.numel() // lanes
         grid = -(-size // BLOCK), lanes
-        adam_kernel[grid](p, g, m, v, step_size, scale, size, *betas, eps, BLOCK=BLOCK)
+        adam_kernel[grid](p, g, m, v, step_size, scale, size, 1 - b1, 1 - b2, eps, BLOCK=BLOCK)

@@ -17,6 +17,7 @@ import stat
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -82,11 +83,20 @@ def cacheable_functions() -> dict[str, str]:
 
     torch traces a whole graph again, in every process, because of one function that it does not know.
     """
-    sources = (Path(module.__file__ or "") for module in (lane_conv, lane_conv_ops))
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    ours = {f"{lane_conv.__name__}.{name}": code for name in ("convolve", "upsample")}
+    ours = {f"{lane_conv.__name__}.{name}": CONV_CODE for name in ("convolve", "upsample") if CONV_CODE}
     autocast = ("_enter_autocast", "_exit_autocast")
     return ours | {f"torch.amp.autocast_mode.{name}": torch.__version__ for name in autocast}
+
+
+def hash_sources(paths: Iterable[str | None]) -> str:
+    """Return the SHA-256 of the content of source files; '' if one cannot be read."""
+    try:
+        return hashlib.sha256(b"".join(Path(path or "").read_bytes() for path in paths)).hexdigest()
+    except OSError:
+        return ""
+
+
+CONV_CODE = hash_sources((lane_conv.__file__, lane_conv_ops.__file__))  # of the code that this process has imported
 
 
 def step_file(key: object) -> Path:

@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.nn.adapters import OwnDecoder
-from unweave.nn.autoencoder import Crop
+from unweave.nn.autoencoder import Chain, Crop
 from unweave.nn.batch_norm import EPS, BatchNormLayer, BatchNormNetwork
 from unweave.nn.coupling import AffineCoupling, FlattenImages, Flow, Squeeze
 
@@ -230,6 +230,7 @@ def _invert_coupling(writer: DecoderWriter, block: AffineCoupling, shape: Shape)
 
 
 LAYERS: dict[type, Write] = {
+    Chain: lambda writer, module, shape: _sequence(writer, list(module), shape),
     nn.Sequential: lambda writer, module, shape: _sequence(writer, list(module), shape),
     BatchNormNetwork: lambda writer, module, shape: _sequence(writer, list(module.layers), shape),
     OwnDecoder: _own_decoder,
