@@ -186,7 +186,8 @@ from tests.helpers import train_all
 from unweave import as_data
 from unweave.methods import AnnealedVAE
 settings = {"steps": 3, "latent_dim": 2, "widths": (4, 4), "hidden": (), "batch_size": 4, "precision": "bf16"}
-train_all([AnnealedVAE(seed=i, **settings) for i in range(2)], as_data(torch.rand(20, 1, 16, 16).numpy()), strategy="stack", compiling="always")
+images = as_data(torch.rand(20, 1, 16, 16).numpy())
+train_all([AnnealedVAE(seed=i, **settings) for i in range(2)], images, strategy="stack", compiling="always")
 from torch._dynamo.utils import counters
 print(*(counters["aot_autograd"][f"autograd_cache_{name}"] for name in ("hit", "miss", "bypass")))
 """
