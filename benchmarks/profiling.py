@@ -290,8 +290,9 @@ def count_traffic(pack: list[Any], data: Any) -> list[dict[str, Any]]:
     nets = [initialize_network(method) for method in pack]
     stopped = mock.patch("torch._inductor.graph.GraphLowering.compile_to_module", stop)
     on_gpu = mock.patch("unweave.nn.lane_conv.is_available", lambda device: True)  # as there, for bf16
+    contiguous = mock.patch("unweave.training.adam._copy_parameter", torch.Tensor.contiguous)  # as there
     try:
-        with stopped, on_gpu, torch._inductor.config.patch(fx_graph_cache=False):
+        with stopped, on_gpu, contiguous, torch._inductor.config.patch(fx_graph_cache=False):
             choose_runner(pack, nets, data, window=pack[0].steps, compiling="always", strategy="stack")
     except Exception:
         if not kernels:

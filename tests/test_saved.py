@@ -33,8 +33,8 @@ def runs(tmp_path):
 
 
 # Both views of a pair go through the network at once now. Gradients differ in their last bits, and Adam enlarges this
-# where they are close to zero.
-REORDERED = {"AdaGVAE": 1e-2, "AdaMLVAE": 1e-2}
+# where they are close to zero. InfoGAN-CR takes power iterations by powers of a matrix, and its game enlarges rounding.
+REORDERED = {"AdaGVAE": 1e-2, "AdaMLVAE": 1e-2, "InfoGANCR": 1e-3}
 
 
 def assert_same(found, expected, tolerance=TOLERANCE):

@@ -50,11 +50,20 @@ class SpectralConv(nn.Conv2d):
 
 
 def divide_by_spectral_norm(weight: Tensor, start: Tensor) -> Tensor:
-    """Return W / sigma(W) by power iteration from `start`, (out,); singular vectors have no gradient."""
+    """Return W / sigma(W) by power iteration from `start`, (out,); singular vectors have no gradient.
+
+    The iterations u <- W W^T u are powers of a small matrix, so few products take many of them.
+    """
     with torch.autocast(weight.device.type, enabled=False):  # the iteration needs more than 7 bits of fraction
         W = weight.flatten(1)
-        W_fixed, u, v = W.detach(), start, start
-        for _ in range(ITERATIONS):
-            v = F.normalize(W_fixed.T @ u, dim=0)
-            u = F.normalize(W_fixed @ v, dim=0)
+        fixed = W.detach()
+        gram = fixed @ fixed.T
+        gram = gram / gram.norm()  # its powers stay representable
+        square = gram @ gram
+        u = F.normalize(start, dim=0)
+        for _ in range((ITERATIONS - 1) // 2):
+            u = square @ u
+        u = gram @ u if ITERATIONS % 2 == 0 else u
+        v = F.normalize(fixed.T @ u, dim=0)
+        u = F.normalize(fixed @ v, dim=0)
         return weight / (u @ W @ v)
