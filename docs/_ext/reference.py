@@ -19,6 +19,7 @@ from sphinx.pycode import ModuleAnalyzer
 import unweave
 from unweave import catalog
 from unweave.cli.main import COMMANDS, main
+from unweave.data.attributes import ATTRIBUTES
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
 from unweave.metrics.contract import Metric
@@ -54,6 +55,7 @@ def write_pages(app: Sphinx) -> None:
         pages[kind] = "\n".join(index_page(kind, getattr(catalog, kind)()))
     for group, names in GROUPS.items():
         pages[group] = "\n".join(group_page(group, names))
+    pages["attributes"] = "\n".join(attributes_page())
     pages["cli"] = "\n".join(cli_page())
     for name, text in pages.items():
         path = folder / f"{name}.rst"
@@ -153,6 +155,15 @@ def group_page(group: str, names: Sequence[str]) -> Iterator[str]:
             yield from (name, "-" * len(name), "", f".. autofunction:: unweave.{name}\n")
         else:
             yield from (name, "-" * len(name), "", f".. autodata:: unweave.{name}\n   :no-value:\n")
+
+
+def attributes_page() -> Iterator[str]:
+    """Yield the lines of the page of image attributes."""
+    yield from heading("Attributes of images")
+    yield "``unweave.attributes``: functions of images (n, h, w) or (n, c, h, w) that return one number per image."
+    yield "``measure(images, names)`` returns several by name, by default all.\n"
+    rows = [[f"``{name}``", entry.words, summary(entry.function)] for name, entry in ATTRIBUTES.items()]
+    yield from table(["Function", "In words", "Returns"], rows)
 
 
 def cli_page() -> Iterator[str]:

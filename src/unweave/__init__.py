@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unweave import catalog, datasets, methods, metrics
     from unweave.catalog import load, scorer
     from unweave.cli.progress import progress_bar
+    from unweave.data import attributes
     from unweave.data.containers import Grid, Mixing, Table
     from unweave.data.conversion import as_data, as_pairs
     from unweave.data.core import Factor, FactorData
@@ -47,7 +48,13 @@ if "torch" not in sys.modules and not any(name in os.environ for name in _WAITIN
     # other libraries and child processes of this one see them, too.
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 
-_MODULES = ("catalog", "datasets", "methods", "metrics")
+_MODULES = {  # public name -> the module
+    "attributes": "data.attributes",
+    "catalog": "catalog",
+    "datasets": "datasets",
+    "methods": "methods",
+    "metrics": "metrics",
+}
 _HOME = {  # public name -> the module that defines it
     "Dataset": "data.dataset",
     "Factor": "data.core",
@@ -97,6 +104,7 @@ __all__ = [
     "advise",
     "as_data",
     "as_pairs",
+    "attributes",
     "catalog",
     "datasets",
     "execute",
@@ -118,7 +126,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above alone, and so repor
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return import_module(f"unweave.{name}")
+            return import_module(f"unweave.{_MODULES[name]}")
         if name not in _HOME:
             raise AttributeError(f"module 'unweave' has no attribute {name!r}")
         value = getattr(import_module(f"unweave.{_HOME[name]}"), name)
