@@ -81,3 +81,22 @@ def test_held_out_rows_are_scored(run, table):
     assert finished.row_names == tuple(table["sample"][table["lab"] == "B"])
     code, _, err = run("fit", "pca", "squares-xy", "--test", "0.2")
     assert code == 2 and "split your own data" in err
+
+
+def test_names_of_rows_and_classes_are_no_formulas_in_written_tables(run, table):
+    names = [f"=HYPERLINK({i})" if i % 2 else f"-{i}+x" for i in range(60)]
+    table.assign(sample=names, kind=np.where(table["a"] > 0, "@u", "+v")).to_csv("named.csv", index=False)
+    options = ("--data.factors", "kind", "lab", "--out")
+    assert run("fit", "pca", "named.csv", *options, "r", "--codes", "z.csv")[0] == 0
+    assert pd.read_csv("z.csv")["sample"].tolist() == [f"'{name}" for name in names]
+    table[["a"]].assign(sample=names).to_csv("known.csv", index=False)
+    code, out, err = run("score", "z.csv", "--factors", "known.csv", "--metrics", "mcc")
+    assert code == 0, err
+    assert "60 rows matched by `sample`" in out, "the names are restored when the file is read"
+    training = ("--label", "kind", "--steps", "5", "--device", "cpu", "--layers", "4")
+    assert run("fit", "vae-classifier", "named.csv", *options, "c", *training)[0] == 0
+    code, _, err = run("predict", "c", "named.csv", "--out", "p.csv")
+    assert code == 0, err
+    predictions = pd.read_csv("p.csv")
+    assert set(predictions["prediction"]) <= {"'@u", "'+v"}
+    assert predictions["sample"].tolist() == [f"'{name}" for name in names]

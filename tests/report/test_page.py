@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, HessianICA, LinearICA
 from unweave.metrics import mcc
 from unweave.metrics.uncertainty import plus_minus
+from unweave.report.explorer.page import content_hash
 from unweave.report.summary import summarize
 
 SCORERS = {name: catalog.find(catalog.metrics, name) for name in ("mcc", "local-isometry")}
@@ -44,6 +46,24 @@ def test_the_page_loads_no_other_file(text):
     assert not re.findall(r'(?:src|href)="(?!data:|#)', text)
     assert "http" not in re.sub(r"data:image[^\"]*|http-equiv|http://www.w3.org/2000/svg", "", text)
     assert "default-src 'none'" in text, "a browser would refuse to load anything else"
+
+
+def admitted(policy: str, tag: str) -> list[str]:
+    """Return what the policy of a page admits as scripts or styles."""
+    return re.findall(rf"{tag}-src ([^;]+)", policy)[0].split()
+
+
+def test_pages_admit_their_own_scripts_and_styles_by_hashes_and_nothing_else(text):
+    published = [path.read_text() for path in sorted((Path(__file__).parents[2] / "docs" / "_static").rglob("*.html"))]
+    assert published
+    for page in (text, *published):
+        policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+        assert "default-src 'none'" in policy and "base-uri 'none'; form-action 'none'" in policy
+        for tag in ("script", "style"):
+            assert all(source.startswith("'sha256-") for source in admitted(policy, tag)), policy
+            for content in re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL):
+                assert f"'{content_hash(content)}'" in admitted(policy, tag)
+        assert not re.search(r"<[^>]+\s(style|on\w+)=", page), "a browser would ignore it"
 
 
 def test_the_page_has_tables_figures_and_provenance(runs, text):

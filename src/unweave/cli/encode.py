@@ -71,8 +71,10 @@ def encode(args: list[str]) -> None:
 def predict(args: list[str]) -> None:
     """Predict classes with a trained classifier: unweave predict runs/MY-RUN photos/ --out predictions.csv."""
     options = parse_options(Predict, prog="unweave predict", args=args)
-    if options.out.suffix.lower() not in (".csv", ".parquet"):
-        raise InputError(f"{options.out}: predictions are written as .csv or .parquet")
+    from unweave.utils.tables import TABLE_WRITERS, write_table
+
+    if options.out.suffix.lower() not in TABLE_WRITERS:
+        raise InputError(f"{options.out}: predictions are written as {' or '.join(TABLE_WRITERS)}")
     check_writable(options.out)
     with show_progress() as progress:
         progress.message("reading the run and the data")
@@ -84,10 +86,7 @@ def predict(args: list[str]) -> None:
             )
         progress.message("predicting")
         table = predictions(method, data)
-        if options.out.suffix.lower() == ".csv":
-            table.to_csv(options.out, index=False)
-        else:
-            table.to_parquet(options.out)
+        write_table(table, options.out)
     _print_notes(data)
     label: str = getattr(method, "label_", "")
     if any(factor.name == label for factor in data.factors):

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,13 @@ from unweave.utils.errors import InputError, describe_renaming, kebab
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
 
     from unweave.data.core import FactorData
     from unweave.data.dataset import Dataset
     from unweave.experiments.run import FinishedRun, Run
     from unweave.methods.base import Method
 
+CODE_FORMATS = (".csv", ".parquet", ".npy")
 MIN_TIMED_ELEMENTS = 1e8  # numbers that go through the network in a run; fewer take minutes at most
 
 
@@ -170,8 +170,8 @@ def _print_help(names: list[str]) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise InputError if codes cannot be written to the path, before training and not after it."""
-    if path.suffix.lower() not in WRITERS:
-        raise InputError(f"{path}: codes are written as {', '.join(WRITERS)}")
+    if path.suffix.lower() not in CODE_FORMATS:
+        raise InputError(f"{path}: codes are written as {', '.join(CODE_FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {path}; choose another path")
@@ -179,22 +179,15 @@ def check_writable(path: Path) -> None:
 
 def write_codes(path: Path, codes: np.ndarray, names: Sequence[str] | None = None, key: str = "file") -> None:
     """Write codes (n, d) as .csv, .parquet or .npy. Tables name each row in the column `key`, if it has a name."""
+    import numpy as np
     import pandas as pd
 
+    from unweave.utils.tables import write_table
+
+    if path.suffix.lower() == ".npy":
+        np.save(path, codes)
+        return
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
-    if names is not None and path.suffix.lower() != ".npy":
+    if names is not None:
         table.insert(0, key, list(names))
-    WRITERS[path.suffix.lower()](table, path)
-
-
-def _save_npy(table: pd.DataFrame, path: Path) -> None:
-    import numpy as np
-
-    np.save(path, table.to_numpy())
-
-
-WRITERS: dict[str, Callable[[Any, Path], None]] = {
-    ".csv": lambda table, path: table.to_csv(path, index=False),
-    ".parquet": lambda table, path: table.to_parquet(path),
-    ".npy": _save_npy,
-}
+    write_table(table, path)

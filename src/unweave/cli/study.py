@@ -177,6 +177,8 @@ def export_rows(args: list[str]) -> None:
     """Print one row per finished run as CSV, or write them as CSV or Parquet."""
     options = parse_options(Rows, prog="unweave study rows", args=args)
     from unweave.experiments.run import read_run, records, rows
+    from unweave.utils.storage import write_atomic
+    from unweave.utils.tables import csv_text
 
     definition, out = _read(options)
     folders = [out / key for key in {run.key: None for run in definition.runs} if (out / key).is_dir()]
@@ -184,13 +186,13 @@ def export_rows(args: list[str]) -> None:
         raise InputError(f"no run of {options.file} is done in {out}: start with unweave study run {options.file}")
     table = rows(folders)
     if options.csv is not None:
-        table.to_csv(options.csv, index=False)
+        write_atomic(options.csv, csv_text(table))
     if options.parquet is not None:
         table.to_parquet(options.parquet)
     if options.json:
         return print_json(records(map(read_run, folders)))
     if options.csv is None and options.parquet is None:
-        return print_text(table.to_csv(index=False).rstrip("\n"))
+        return print_text(csv_text(table).rstrip("\n"))
     files = " and ".join(str(path) for path in (options.csv, options.parquet) if path is not None)
     return print_text(f"Wrote {len(table)} rows to {files}.")
 

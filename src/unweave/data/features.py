@@ -17,6 +17,7 @@ from unweave.data.conversion import as_data
 from unweave.data.core import Factor, split_rows
 from unweave.data.dataset import Dataset
 from unweave.utils.errors import InputError, first_line
+from unweave.utils.tables import TABLE_WRITERS, write_table
 from unweave.utils.validation import check_finite
 
 OUTPUT_NAMES = ("image_embeds", "pooler_output", "last_hidden_state")  # of Hugging Face models, best first
@@ -51,8 +52,8 @@ def features(
     """
     if batch_size < 1 or samples < 1:
         raise InputError(f"batch_size={batch_size}, samples={samples}: expected at least 1")
-    if out is not None and Path(out).suffix.lower() not in WRITERS:
-        raise InputError(f"{out}: features are written as {' or '.join(WRITERS)}")
+    if out is not None and Path(out).suffix.lower() not in TABLE_WRITERS:
+        raise InputError(f"{out}: features are written as {' or '.join(TABLE_WRITERS)}")
     data = as_data(data.load() if isinstance(data, Dataset) else data)
     points = data.points_or_sample(samples, Generator().manual_seed(0))
     with _evaluating(model) as like, torch.no_grad():
@@ -123,18 +124,11 @@ def _apply(
     return values.float().cpu()
 
 
-WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
-    ".csv": lambda table, path: table.to_csv(path, index=False),
-    ".parquet": lambda table, path: table.to_parquet(path),
-}
-
-
 def _write(table: Table, path: Path) -> None:
     columns: dict[str, Any] = {table.row_key: list(table.row_names)} if table.row_names is not None else {}
     columns |= dict(zip(table.feature_names, table.x.numpy().T, strict=True))
     columns |= {factor.name: _values(factor, table.c[:, j].numpy()) for j, factor in enumerate(table.factors)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    WRITERS[path.suffix.lower()](pd.DataFrame(columns), path)
+    write_table(pd.DataFrame(columns), path)
 
 
 def _values(factor: Factor, c: np.ndarray) -> list[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from unweave.utils.errors import InputError, plural, unknown
+from unweave.utils.tables import map_text, restore_text
 
 TABLE_FORMATS = {".csv", ".tsv", ".txt", ".parquet"}
 
@@ -35,7 +36,7 @@ def read_table(path: Path) -> pd.DataFrame:
     except Exception as error:  # pyarrow raises many types; all mean that the file is not what its suffix says
         raise InputError(f"{path} cannot be read: {error}. It is truncated, or its suffix is wrong") from error
     table.columns = [f"column {i}" if layout["header"] is None else str(name) for i, name in enumerate(table.columns)]
-    return table
+    return map_text(table, restore_text)  # our own files: formulas are neutralized in them
 
 
 def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
     if body and len(body[0]) > len(head) and not quoted:
         raise InputError(f"{path} names {len(head)} columns, and its first row has {len(body[0])} values")
     header = None if _is_data(head, body) else 0
-    names = [name.strip() for name in next(csv.reader([lines[0]], delimiter=separator))]
+    names = [restore_text(name.strip()) for name in next(csv.reader([lines[0]], delimiter=separator))]
     twice = [name for name in names if names.count(name) > 1 and name]
     if header == 0 and twice:
         raise InputError(f"{path} has several columns named {twice[0]!r}: rename one")
