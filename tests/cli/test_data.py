@@ -33,4 +33,4 @@ def test_datasets_are_listed_located_checked_prepared_and_shown(run, tmp_path, m
     (tmp_path / "own" / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"not it")
     code, _, err = run("fit", "pca", "mnist")
     assert code == 2
-    assert "its md5 is" in err
+    assert "its sha256 is" in err

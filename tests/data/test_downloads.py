@@ -1,5 +1,6 @@
 """Published files: finding, checking, fetching."""
 
+import contextlib
 import hashlib
 import http.server
 import threading
@@ -8,7 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from unweave import InputError
+from unweave import InputError, catalog
+from unweave.data import downloads
 from unweave.data.downloads import MissingData, PublishedFile, cache_folder, roots
 
 CONTENT = bytes(range(256)) * 4000  # about a megabyte
@@ -69,6 +71,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     limit = len(CONTENT)
     ranges = True
+    is_endless = False
     asked: ClassVar[list[str | None]] = []
 
     def do_GET(self):
@@ -76,6 +79,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         Server.asked.append(expected)
         if self.path != "/file.bin":
             return self.send_error(404)
+        if Server.is_endless:
+            return self.send_forever()
         start = int(expected.removeprefix("bytes=").removesuffix("-")) if expected and Server.ranges else 0
         if start >= len(CONTENT):
             return self.send_error(416)
@@ -85,13 +90,20 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.wfile.write(CONTENT[start : start + Server.limit])
         return None
 
+    def send_forever(self):
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            while True:
+                self.wfile.write(CONTENT)
+
     def log_message(self, *args):
         pass
 
 
 @pytest.fixture
 def address():
-    Server.limit, Server.ranges, Server.asked = len(CONTENT), True, []
+    Server.limit, Server.ranges, Server.is_endless, Server.asked = len(CONTENT), True, False, []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/file.bin"
@@ -145,3 +157,33 @@ def test_a_whole_file_elsewhere_is_taken_where_the_first_is_of_another_dataset(p
     put(places / "own" / "file.bin", b"another dataset's file of the same name")
     whole = put(places / "cache" / "things" / "file.bin")
     assert PublishedFile("things/file.bin", SHA256).path() == whole
+
+
+@pytest.mark.parametrize(("is_endless", "size"), [(False, len(CONTENT) - 1), (True, 3_000_000), (True, None)])
+def test_a_server_that_sends_more_than_the_file_has_is_cut_off(places, address, monkeypatch, is_endless, size):
+    monkeypatch.setattr(downloads, "MAX_BYTES", 3_000_000)
+    Server.is_endless = is_endless
+    seen = [0]
+    with pytest.raises(InputError, match=r"sends more than the [\d,]+ bytes of this file"):
+        PublishedFile("things/file.bin", SHA256, address, size).download(lambda done, total: seen.append(done))
+    assert max(seen) <= 3_000_000 + 2**18
+    assert list((places / "cache" / "things").iterdir()) == []
+
+
+def test_a_redirect_to_an_open_address_is_refused():
+    handler = downloads._SecureRedirects()
+    request = downloads.Request("https://host/file")
+    with pytest.raises(OSError, match="redirected from https to http://other/file"):
+        handler.redirect_request(request, None, 302, "Found", {}, "http://other/file")
+    assert handler.redirect_request(request, None, 302, "Found", {}, "https://other/file").full_url.endswith(
+        "other/file"
+    )
+
+
+def test_published_files_have_encrypted_addresses_sizes_and_sha256():
+    """Of the files of three datasets no other checksum, and no size, is published."""
+    classes = [cls for name, cls in catalog.datasets().items() if name not in ("dsprites", "mpi3d", "cars3d")]
+    files = [file for cls in classes for file in cls.files]
+    assert len(files) > 20
+    assert all(file.hash.startswith("sha256:") for file in files)
+    assert all(file.url.startswith("https://") and file.size for file in files if file.url)

@@ -8,11 +8,15 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
+from typing import IO
 from urllib.error import URLError
+from urllib.request import Request
 
 from unweave.utils.errors import InputError, plural
+
+MAX_BYTES = 20_000_000_000  # of a file of unknown size; the largest published one has 13 GB
 
 
 class MissingData(InputError):  # noqa: N818 (it says what is missing, in a sentence)
@@ -30,7 +34,7 @@ class PublishedFile:
     url: str = ""
     """Address to download from, or "" if it has to be fetched by hand."""
     size: int | None = None
-    """Size in bytes, if known."""
+    """Size in bytes, if known. A longer answer is refused; without a size, one beyond `MAX_BYTES`."""
 
     def places(self) -> list[Path]:
         """Return the existing files of that name: in the folder of the dataset, or directly in a data folder."""
@@ -73,7 +77,7 @@ class PublishedFile:
         part = target.with_name(f"{target.name}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _fetch(self.url, part, progress)
+            _fetch(self.url, part, MAX_BYTES if self.size is None else self.size, progress)
         except (URLError, OSError, HTTPException) as error:
             have = (
                 f"; {plural(part.stat().st_size, 'byte')} are stored, and the download resumes there"
@@ -113,12 +117,23 @@ def digest(path: Path, algorithm: str, _changed: int, size: int) -> str:
         return hashlib.file_digest(file, lambda: total).hexdigest()  # continues after the header
 
 
-def _fetch(url: str, part: Path, progress: Callable[[int, int | None], None]) -> None:
-    """Append the missing bytes of the file at `url` to `part`."""
+class _SecureRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, except from an encrypted address to one that is not."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        if req.type == "https" and not newurl.startswith("https:"):
+            raise URLError(f"redirected from https to {newurl}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _fetch(url: str, part: Path, max_bytes: int, progress: Callable[[int, int | None], None]) -> None:
+    """Append the missing bytes of the file at `url` to `part`; remove it if it has more than `max_bytes`."""
     have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        answer = urllib.request.urlopen(request, timeout=60)
+        answer = urllib.request.build_opener(_SecureRedirects).open(request, timeout=60)
     except urllib.error.HTTPError as error:
         if error.code == 416 and have:  # nothing is left to fetch
             return
@@ -129,9 +144,12 @@ def _fetch(url: str, part: Path, progress: Callable[[int, int | None], None]) ->
         left = answer.headers.get("Content-Length")
         total = have + int(left) if left else None
         with part.open("ab" if have else "wb") as file:
-            while block := answer.read(1 << 18):
+            while max(have, total or 0) <= max_bytes and (block := answer.read(1 << 18)):
                 file.write(block)
                 have += len(block)
                 progress(have, total)
+    if max(have, total or 0) > max_bytes:
+        part.unlink()
+        raise OSError(f"the server sends more than the {max_bytes:,} bytes of this file")
     if total is not None and have < total:
         raise OSError(f"the connection ended after {have:,} of {total:,} bytes")

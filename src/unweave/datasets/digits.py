@@ -17,6 +17,8 @@ from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.utils.errors import InputError, plural
 
+MNIST_ADDRESS = "https://storage.googleapis.com/cvdf-datasets/mnist"
+
 
 class _IDXImages(Dataset):
     """Abstract: images and labels in four IDX files (training images and labels, test images and labels)."""
@@ -53,12 +55,12 @@ class MNIST(_IDXImages):
     page = "yann.lecun.com/exdb/mnist"
     license = "CC BY-SA 3.0"
     files = tuple(
-        PublishedFile(f"mnist/{name}", f"md5:{md5}", f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", size)
-        for name, md5, size in (
-            ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
-            ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881),
-            ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1648877),
-            ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4542),
+        PublishedFile(f"mnist/{name}", f"sha256:{sha256}", f"{MNIST_ADDRESS}/{name}", size)
+        for name, sha256, size in (
+            ("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422),
+            ("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881),
+            ("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877),
+            ("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542),
         )
     )
 
@@ -104,15 +106,19 @@ class FashionMNIST(_IDXImages):
     files = tuple(
         PublishedFile(
             f"fashion-mnist/{name}",
-            f"md5:{md5}",
+            f"sha256:{sha256}",
             f"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/{name}",
             size,
         )
-        for name, md5, size in (
-            ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
-            ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29515),
-            ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", 4422102),
-            ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", 5148),
+        for name, sha256, size in (
+            (
+                "train-images-idx3-ubyte.gz",
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                26421880,
+            ),
+            ("train-labels-idx1-ubyte.gz", "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29515),
+            ("t10k-images-idx3-ubyte.gz", "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4422102),
+            ("t10k-labels-idx1-ubyte.gz", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5148),
         )
     )
 

@@ -41,12 +41,13 @@ class Flowers102(Dataset):
     paper = "Nilsback and Zisserman (2008)"
     page = "robots.ox.ac.uk/~vgg/data/flowers/102"
     license = "research use"
-    files = (
-        PublishedFile(
-            "flowers102/imagelabels.mat", "md5:e0620be6f572b9609742df49c70aed4d", f"{ADDRESS}/imagelabels.mat"
-        ),
-        PublishedFile("flowers102/setid.mat", "md5:a5357ecc9cb78c4bef273ce3793fc85c", f"{ADDRESS}/setid.mat"),
-        PublishedFile("flowers102/102flowers.tgz", "md5:52808999861908f626f3c1f4e79d11fa", f"{ADDRESS}/102flowers.tgz"),
+    files = tuple(
+        PublishedFile(f"flowers102/{name}", f"sha256:{sha256}", f"{ADDRESS}/{name}", size)
+        for name, sha256, size in (
+            ("imagelabels.mat", "4903e94206bac23bf772aadf06451916df56b58fc483a62db32a97b82656651d", 502),
+            ("setid.mat", "46b8678f91fd95d3c8f4feab80d271a6c834a1dd896fe29fd3e6ad9ce5c8dccd", 14_989),
+            ("102flowers.tgz", "2d01ecc807db462958cfe3d92f57a8c252b4abd240eb955770201e45f783b246", 344_862_509),
+        )
     )
 
     split: Literal["train", "valid", "test", "all"] = "all"

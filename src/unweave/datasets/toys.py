@@ -22,17 +22,17 @@ from unweave.utils.errors import InputError
 
 NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"
 NORB_PARTS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
-NORB_MD5 = {
-    "train": (
-        "66054832f9accfe74a0f4c36a75bc0a2",
-        "23c8b86101fbf0904a000b43d3ed2fd9",
-        "51dee1210a742582ff607dfd94e332e3",
-    ),
-    "test": (
-        "e4ad715691ed5a3a5f138751a4ceb071",
-        "5aa791cd7e6016cf957ce9bdb93b8603",
-        "a9454f3864d7fd4bb3ea7fc3eb84924e",
-    ),
+NORB_FILES = {  # checksums and sizes of the files of each part
+    "train": {
+        "dat": ("5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873", 131_896_188),
+        "cat": ("2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa", 348),
+        "info": ("de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32", 71_052),
+    },
+    "test": {
+        "dat": ("cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474", 130_799_817),
+        "cat": ("ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff", 347),
+        "info": ("16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2", 10_428),
+    },
 }
 
 
@@ -50,9 +50,9 @@ class SmallNORB(Dataset):
     page = "cs.nyu.edu/~ylclab/data/norb-v1.0-small"
     license = "research use"
     files = tuple(
-        PublishedFile(f"smallnorb/{name}-{kind}.mat.gz", f"md5:{md5}", f"{NORB}/{name}-{kind}.mat.gz")
+        PublishedFile(f"smallnorb/{name}-{kind}.mat.gz", f"sha256:{sha256}", f"{NORB}/{name}-{kind}.mat.gz", size)
         for split, name in NORB_PARTS.items()
-        for kind, md5 in zip(("dat", "cat", "info"), NORB_MD5[split], strict=True)
+        for kind, (sha256, size) in NORB_FILES[split].items()
     )
 
     split: Literal["train", "test"] = "train"
