@@ -45,6 +45,8 @@ class Attribute(NamedTuple):
     """Attributes of one family vary together: a description names the strongest one."""
     least: float
     """Smallest deviation that counts as variation."""
+    unit: str
+    """Unit of a value in a text: "°", "%" for a share, or "" for a plain number."""
     period: float | None = None
     """A full turn of an angle; None for ordinary numbers."""
 
@@ -53,7 +55,7 @@ ATTRIBUTES: dict[str, Attribute] = {}
 
 
 def attribute(
-    words: str, family: str, least: float = 0.003, period: float | None = None
+    words: str, family: str, least: float = 0.003, unit: str = "%", period: float | None = None
 ) -> Callable[[Callable[[Pictures], Tensor]], Callable[[Any], Any]]:
     """Register a function of pictures as an attribute: it then takes arrays or tensors, and returns the same."""
 
@@ -63,7 +65,7 @@ def attribute(
             values = function(images if isinstance(images, Pictures) else Pictures(images))
             return values if isinstance(images, Tensor) else values.double().numpy(force=True)
 
-        ATTRIBUTES[function.__name__] = Attribute(words, measure_one, family, least, period)
+        ATTRIBUTES[function.__name__] = Attribute(words, measure_one, family, least, unit, period)
         return measure_one
 
     return register
@@ -87,7 +89,7 @@ def measure(images: Any, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
 # Shape ----------------------------------------------------------------------------------------------------------------
 
 
-@attribute("slant", "slant", least=1.0)
+@attribute("slant", "slant", least=1.0, unit="°")
 def slant(images: Pictures) -> Tensor:
     """Return by how many degrees images lean to the right: 0 for a vertical stroke, 45 for a slash."""
     _, _, variance, mixed = images.moments
@@ -156,7 +158,7 @@ def vertical_position(images: Pictures) -> Tensor:
     return images.moments[1] / images.size[0]
 
 
-@attribute("number of holes", "holes", least=0.05)
+@attribute("number of holes", "holes", least=0.05, unit="")
 def holes(images: Pictures) -> Tensor:
     """Return the number of regions of background that ink encloses."""
     return images.hole_pixels[0]
@@ -177,7 +179,7 @@ def brightness(images: Pictures) -> Tensor:
     return images.gray.mean((1, 2))
 
 
-@attribute("hue", "hue", least=2.0, period=360.0)
+@attribute("hue", "hue", least=2.0, unit="°", period=360.0)
 def hue(images: Pictures) -> Tensor:
     """Return the hue of the mean color in degrees: red 0, green 120, blue 240; NaN for gray images."""
     if images.x.shape[1] == 1:
@@ -195,7 +197,7 @@ def saturation(images: Pictures) -> Tensor:
     return (value - images.x.amin(1)).sum((1, 2)) / value.sum((1, 2)).clamp(min=1e-9)
 
 
-@attribute("sharpness", "sharpness", least=0.01)
+@attribute("sharpness", "sharpness", least=0.01, unit="")
 def sharpness(images: Pictures) -> Tensor:
     """Return the steepness of edges: 1 if they are one pixel wide, 1 / k if they are spread over k pixels."""
     contrast = images.gray.amax((1, 2)) - images.gray.amin((1, 2))
