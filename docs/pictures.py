@@ -16,7 +16,8 @@ from scipy.stats import spearmanr
 
 import unweave
 from unweave.report.figures.matrices import draw_matrices
-from unweave.report.figures.registry import DrawnData, draw_figures, sample_observations
+from unweave.report.figures.registry import draw_figures, sample_observations
+from unweave.report.sample import DrawnData
 
 FOLDER = Path(__file__).parent / "_static" / "guide"
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"

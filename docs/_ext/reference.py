@@ -27,7 +27,7 @@ from unweave.metrics.contract import Metric
 GROUPS = {  # public names that are no method, dataset or metric
     "data": ("as_data", "as_pairs", "features", "Factor", "FactorData", "Table", "Grid", "Mixing", "LazyTable",
              "GeneratorManifold", "Dataset", "OwnData"),
-    "experiments": ("advise", "sweep", "execute", "Run", "rows", "load", "explain", "explore", "scorer",
+    "experiments": ("advise", "sweep", "execute", "Run", "rows", "load", "explain", "describe", "explore", "scorer",
                     "write_report", "progress_bar"),
     "base": ("Method", "Neural", "Lane", "metric", "InputError"),
 }  # fmt: skip

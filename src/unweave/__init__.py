@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unweave.methods.neural import Lane, Neural
     from unweave.metrics.contract import metric
     from unweave.metrics.explain import explain
+    from unweave.report.description import describe
     from unweave.report.explorer.page import explore
     from unweave.report.page import write_report
     from unweave.utils.errors import InputError
@@ -73,6 +74,7 @@ _HOME = {  # public name -> the module that defines it
     "advise": "experiments.advice",
     "as_data": "data.conversion",
     "as_pairs": "data.conversion",
+    "describe": "report.description",
     "execute": "experiments.study",
     "explain": "metrics.explain",
     "explore": "report.explorer.page",
@@ -107,6 +109,7 @@ __all__ = [
     "attributes",
     "catalog",
     "datasets",
+    "describe",
     "execute",
     "explain",
     "explore",

@@ -159,3 +159,11 @@ def test_other_shapes_and_names_are_refused():
 def test_every_attribute_is_public_and_named():
     assert unweave.attributes is attributes
     assert all(entry.words and getattr(attributes, name) is entry.function for name, entry in ATTRIBUTES.items())
+
+
+@pytest.mark.parametrize("name", ["thickness", "sharpness", "area", "width", "height"])
+def test_mirrored_images_are_alike(name):
+    image = bar(25, length=20, thick=3) + bar(-10, x=12)
+    flips = image, image[:, ::-1], image[::-1], image[::-1, ::-1]
+    values = [one(getattr(attributes, name), flipped) for flipped in flips]
+    assert values == pytest.approx([values[0]] * 4, rel=1e-4)

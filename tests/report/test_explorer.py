@@ -20,10 +20,12 @@ from unweave import Factor, InputError, Table, as_data, explore
 from unweave.datasets import SquaresXY
 from unweave.methods import PCA, HessianICA, LinearICA, SwapContrast
 from unweave.report import page as report_page
+from unweave.report import sample as report_sample
 from unweave.report.explorer import data as explorer_data
-from unweave.report.explorer.data import describe_data, sample_data
+from unweave.report.explorer.data import describe_data
 from unweave.report.explorer.page import SCRIPTS
 from unweave.report.explorer.thumbnails import pack_thumbnails
+from unweave.report.sample import sample_data
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 
@@ -48,8 +50,8 @@ def test_a_sample_has_each_observation_once_and_keeps_its_factors(squares, pca, 
     packed = describe_data(pca, sample)
     np.testing.assert_allclose(floats(packed["codes"]).reshape(-1, 3), pca.transform(sample.x), rtol=1e-6)
     np.testing.assert_allclose(floats(packed["factors"][1]["values"]), sample.truth[:, 1], rtol=1e-6)
-    monkeypatch.setattr(explorer_data, "MAX_CODE_VALUES", 600)
-    monkeypatch.setattr(explorer_data, "MIN_OBSERVATIONS", 10)
+    monkeypatch.setattr(report_sample, "MAX_CODE_VALUES", 600)
+    monkeypatch.setattr(report_sample, "MIN_OBSERVATIONS", 10)
     assert len(sample_data(pca, squares).x) == 200, "600 values of three codes"
     with pytest.raises(InputError, match="trained on shape"):
         sample_data(pca, np.zeros((5, 2)))

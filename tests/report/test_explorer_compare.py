@@ -18,10 +18,11 @@ from unweave import InputError, explore
 from unweave.datasets import SquaresXY
 from unweave.methods import PCA, Autoencoder, HessianICA, LinearICA
 from unweave.report.explorer import page as explorer_page
-from unweave.report.explorer.data import describe_method, sample_data
+from unweave.report.explorer.data import describe_method
 from unweave.report.explorer.grid import STARTS, STEPS, describe_grid, grid_points
 from unweave.report.explorer.matching import match_codes
 from unweave.report.explorer.page import describe_explorer, distinct_names
+from unweave.report.sample import sample_data
 
 VIEWS = Path(explorer_page.__file__).parent / "views"
 needs_node = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")

@@ -15,6 +15,7 @@ from unweave.cli.advise import recommend
 from unweave.cli.cache import cache
 from unweave.cli.data import data
 from unweave.cli.demo import demo
+from unweave.cli.describe import describe_run
 from unweave.cli.draw import draw
 from unweave.cli.encode import encode, predict
 from unweave.cli.explain import explain_scores
@@ -33,7 +34,7 @@ from unweave.utils.errors import unknown
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "demo": demo, "advise": recommend, "fit": fit, "encode": encode, "predict": predict, "draw": draw,
-    "explore": explore_run,
+    "explore": explore_run, "describe": describe_run,
     "score": score, "explain": explain_scores, "select": select,
     "study": study, "paper": paper, "report": report, "list": list_catalog, "data": data, "cache": cache,
 }  # fmt: skip

@@ -55,7 +55,7 @@ ATTRIBUTES: dict[str, Attribute] = {}
 
 
 def attribute(
-    words: str, family: str, least: float = 0.003, unit: str = "%", period: float | None = None
+    words: str, family: str, least: float = 0.01, unit: str = "%", period: float | None = None
 ) -> Callable[[Callable[[Pictures], Tensor]], Callable[[Any], Any]]:
     """Register a function of pictures as an attribute: it then takes arrays or tensors, and returns the same."""
 
@@ -146,13 +146,13 @@ def lower_height(images: Pictures) -> Tensor:
     return _reach(_half(images.ink, upper=False).amax(2).flip(1)) / images.size[0]
 
 
-@attribute("horizontal position", "horizontal position")
+@attribute("horizontal position", "horizontal position", least=0.015)
 def horizontal_position(images: Pictures) -> Tensor:
     """Return the center of mass from the left (0) to the right (1) edge of the image."""
     return images.moments[0] / images.size[1]
 
 
-@attribute("vertical position", "vertical position")
+@attribute("vertical position", "vertical position", least=0.015)
 def vertical_position(images: Pictures) -> Tensor:
     """Return the center of mass from the upper (0) to the lower (1) edge of the image."""
     return images.moments[1] / images.size[0]

@@ -64,7 +64,7 @@ class Pictures:
 
     @cached_property
     def gradient(self) -> Tensor:
-        """Length of the gradient of the ink between neighboring pixels, (n, h, w)."""
+        """Length of the gradient of the ink between four pixels, (n, h - 1, w - 1)."""
         return gradient_length(self.ink)
 
     @cached_property
@@ -74,9 +74,12 @@ class Pictures:
 
 
 def gradient_length(values: Tensor) -> Tensor:
-    """Return the length of the differences to the next column and row, (n, h, w), with a border of the edge's value."""
-    right = torch.diff(values, dim=2, append=values[:, :, -1:])
-    down = torch.diff(values, dim=1, append=values[:, -1:])
+    """Return the length of the gradient between four pixels, (n, h, w) -> (n, h - 1, w - 1).
+
+    It is the same in mirrored images, unlike that of differences to the next column and row.
+    """
+    right, down = torch.diff(values, dim=2), torch.diff(values, dim=1)
+    right, down = (right[:, 1:] + right[:, :-1]) / 2, (down[:, :, 1:] + down[:, :, :-1]) / 2
     return (right.square() + down.square()).sqrt()
 
 

@@ -12,13 +12,16 @@ from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, to_jsonable
 
 
-def dataset_of_run(folder: Path) -> Dataset:
-    """Return the catalog dataset that a run was trained on, with all its settings."""
+def dataset_of_run(folder: Path, command: str = "explore") -> Dataset:
+    """Return the catalog dataset that a run was trained on, with all its settings.
+
+    `command` is the one that an error suggests, with the data behind the run.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder} does not exist: name the folder of a run")
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} holds no trained method: name the folder of one run, e.g. {folder / 'RUN'}")
-    missing = InputError(f"{folder} does not say where its data are: unweave explore {folder} DATA")
+    missing = InputError(f"{folder} does not say where its data are: unweave {command} {folder} DATA")
     if not (folder / "run.json").is_file():
         raise missing
     recipe = read_json(folder / "run.json")["data"]

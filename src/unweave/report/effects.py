@@ -1,4 +1,4 @@
-"""What moving one code changes: attributes of decoded images or columns of a table, and places of an image."""
+"""What each code changes: attributes of images or columns of a table, regions of an image, classes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from unweave.methods.base import Method
 from unweave.metrics.factors import PreparedFactors
 from unweave.metrics.mcc import associations, correlations
 
-STEPS = 5  # places along a code
-MAX_STARTS = 60  # observations whose codes are changed
+STEPS = 5  # values of a code that is moved
+MAX_STARTS = 60  # observations whose codes are moved
 MAX_DECODED = 2**25  # numbers that are decoded for one code
 MAX_COLUMNS = 200  # of a table that are measured
+MIN_KNOWN = 0.5  # share of the images that have an attribute, e.g. a hue, from which it is measured
 MAX_SPREAD = 0.08  # deviation of vertical positions, from which halves of an image say nothing about a shape
 HALVES = ("upper_", "lower_")  # attributes of a half of the image
-GRID = 3  # rows and columns of the places of an image
+GRID = 3  # rows and columns of the regions of an image
 
 
 class Quantity(NamedTuple):
@@ -39,17 +40,17 @@ Quantities = list[Quantity]
 
 
 class Effects(NamedTuple):
-    """What each of d codes does to each of a quantities, and to each of 3 x 3 places of an image."""
+    """What each of d codes does to each of a quantities, to 3 x 3 regions of an image and to k classes."""
 
     quantities: Quantities
     correlations: np.ndarray  # (d, a): correlation over the data; absolute for angles
     within: np.ndarray  # (a, a): correlations of the quantities, signed; 0 with an angle
     # What moving the codes changes; None for a method without a decoder.
     changes: np.ndarray | None = None  # (d, a): signed change along the code, in deviations of the quantity
-    ends: np.ndarray | None = None  # (d, a, 2): means of the quantity where they are furthest apart
+    ends: np.ndarray | None = None  # (d, a, 2): means of the quantity at both ends of the code
     strength: np.ndarray | None = None  # (d,): root mean square change of the observation; of the strongest code 1
-    places: np.ndarray | None = None  # (d, 3, 3): shares of the squared change; None for tables
-    by_class: np.ndarray | None = None  # (d, k): root mean square change of the observations of each class
+    regions: np.ndarray | None = None  # (d, 3, 3): shares of the squared change; None for tables
+    by_class: np.ndarray | None = None  # (d, k): root mean square change of each class; NaN for an empty one
 
 
 class Move(NamedTuple):
@@ -57,7 +58,7 @@ class Move(NamedTuple):
 
     ends: np.ndarray  # (a, 2)
     squares: np.ndarray  # (m,): mean squared change of each observation
-    places: np.ndarray | None  # (3, 3)
+    regions: np.ndarray | None  # (3, 3)
 
 
 def measure_quantities(x: np.ndarray, codes: np.ndarray, columns: Sequence[str] = ()) -> tuple[Quantities, np.ndarray]:
@@ -71,7 +72,9 @@ def measure_quantities(x: np.ndarray, codes: np.ndarray, columns: Sequence[str] 
     values, quantities = measure(x), []
     for name, attribute in ATTRIBUTES.items():
         known = values[name][~np.isnan(values[name])]
-        deviation = spread(known, attribute.period) if len(known) > 1 else 0.0
+        if len(known) < max(2, MIN_KNOWN * len(x)):
+            continue
+        deviation = spread(known, attribute.period)
         if deviation > attribute.least:
             texts = (attribute.words, attribute.family, attribute.unit)
             quantities.append(Quantity(name, *texts, attribute.period, deviation))
@@ -164,7 +167,8 @@ def measure_effects(
 
     Every code in turn goes from its 5 % to its 95 % quantile (an angle once around), while the others stay those of an
     observation. Changes are averaged over observations, so a code that changes a quantity in either direction,
-    depending on the observation, has a small one.
+    depending on the observation, has a small one. For classes, the change is that along the range of the code within
+    the class: its share of the whole range times the change along it.
 
     Args:
         method: A fitted method.
@@ -176,20 +180,29 @@ def measure_effects(
     """
     levels = image_levels(x)
     quantities, values = measure_quantities(to_unit(x, levels), codes[:, shown], columns)
-    r = correlate_codes(codes[:, shown], values, [method.code_periods()[j] for j in shown], quantities)
+    periods = [method.code_periods()[j] for j in shown]
+    r = correlate_codes(codes[:, shown], values, periods, quantities)
     within = correlate_quantities(values, quantities)
     if not method.has_decoder():
         return Effects(quantities, r, within)
     starts = pick_starts(classes, len(x), MAX_DECODED // (STEPS * math.prod(x.shape[1:])))
     scale = None if x.ndim - 1 in IMAGE_DIMENSIONS else x.reshape(len(x), -1).std(0)
-    moves = [measure_move(to_unit(move_code(method, codes, j, starts), levels), quantities, scale) for j in shown]
+    moves = [
+        measure_move(
+            to_unit(move_code(method, codes, j, starts), levels), quantities, scale, is_angle=period is not None
+        )
+        for j, period in zip(shown, periods, strict=True)
+    ]
     ends, squares = np.stack([move.ends for move in moves]), np.stack([move.squares for move in moves])
     deviations = np.array([quantity.deviation for quantity in quantities])
     return Effects(
         quantities, r, within, (ends[..., 1] - ends[..., 0]) / deviations, ends,
         strength=np.sqrt(squares.mean(1) / max(squares.mean(1).max(), 1e-24)),
-        places=None if scale is not None else np.stack([m.places for m in moves if m.places is not None]),
-        by_class=None if classes is None else change_by_class(squares, classes[starts], int(classes.max()) + 1),
+        regions=None if scale is not None else np.stack([m.regions for m in moves if m.regions is not None]),
+        by_class=None if classes is None else (
+            change_by_class(squares, classes[starts], int(classes.max()) + 1)
+            * range_shares(codes[:, shown], periods, classes)
+        ),
     )  # fmt: skip
 
 
@@ -206,7 +219,7 @@ def pick_starts(classes: np.ndarray | None, n: int, limit: int) -> np.ndarray:
 
 
 def move_code(method: Method, codes: np.ndarray, j: int, starts: np.ndarray) -> np.ndarray:
-    """Return the decoded observations with code j at five places, (STEPS, m, *shape)."""
+    """Return decoded observations with code j at five values, (STEPS, m, *shape)."""
     period = method.code_periods()[j]
     low, high = np.quantile(codes[:, j], [LOWER_QUANTILE, UPPER_QUANTILE]) if period is None else (0.0, period)
     z = np.repeat(codes[starts][None], STEPS, 0)  # (STEPS, m, d)
@@ -215,26 +228,29 @@ def move_code(method: Method, codes: np.ndarray, j: int, starts: np.ndarray) -> 
     return x.reshape(STEPS, len(starts), *x.shape[1:])
 
 
-def measure_move(line: np.ndarray, quantities: Quantities, scale: np.ndarray | None) -> Move:
+def measure_move(line: np.ndarray, quantities: Quantities, scale: np.ndarray | None, *, is_angle: bool) -> Move:
     """Measure what changes along a code.
 
     Args:
-        line: Observations with the code at five places, (STEPS, m, *shape).
+        line: Observations with the code at five values, (STEPS, m, *shape).
         quantities: What is measured of them.
         scale: Deviations of the columns of a table, (features,); None for images.
+        is_angle: Whether the code is an angle, which goes once around.
     """
     values = quantity_values(line.reshape(-1, *line.shape[2:]), quantities).reshape(STEPS, -1, len(quantities))
+    ends = quantity_ends(values, quantities, is_angle=is_angle)
     square = np.square(np.ptp(line, axis=0)).reshape(line.shape[1], -1)  # (m, features)
     if scale is not None:
-        return Move(quantity_ends(values, quantities), (square / np.where(scale > 0, scale, 1.0) ** 2).mean(1), None)
+        return Move(ends, (square / np.where(scale > 0, scale, 1.0) ** 2).mean(1), None)
     energy = square.mean(0).reshape(-1, *line.shape[-2:]).sum(0)  # (h, w)
-    return Move(quantity_ends(values, quantities), square.mean(1), place_shares(energy))
+    return Move(ends, square.mean(1), region_shares(energy))
 
 
-def quantity_ends(values: np.ndarray, quantities: Quantities) -> np.ndarray:
-    """Return means of quantities where they are furthest apart along a code, in its order, (STEPS, m, a) -> (a, 2).
+def quantity_ends(values: np.ndarray, quantities: Quantities, *, is_angle: bool = False) -> np.ndarray:
+    """Return means of quantities at both ends of a code, (STEPS, m, a) -> (a, 2).
 
-    Angles are followed around the circle, so that the second number may exceed a full turn.
+    A code that is an angle has no ends: these are then the lowest and the highest mean.
+    Quantities that are angles are followed around the circle, so that the second number may exceed a full turn.
     """
     ends = np.zeros((len(quantities), 2))
     for a, quantity in enumerate(quantities):
@@ -247,12 +263,12 @@ def quantity_ends(values: np.ndarray, quantities: Quantities) -> np.ndarray:
             profile = start + (known - known[0]).mean(1)
         else:
             profile = known.mean(1)
-        ends[a] = profile[np.sort([profile.argmin(), profile.argmax()])]
+        ends[a] = profile[[profile.argmin(), profile.argmax()] if is_angle else [0, -1]]
     return ends
 
 
-def place_shares(energy: np.ndarray) -> np.ndarray:
-    """Return the shares of 3 x 3 places in the squared change of an image, (h, w) -> (3, 3)."""
+def region_shares(energy: np.ndarray) -> np.ndarray:
+    """Return the shares of 3 x 3 regions in the squared change of an image, (h, w) -> (3, 3)."""
     rows = [part.sum(0) for part in np.array_split(energy, GRID, axis=0)]
     shares = np.array([[part.sum() for part in np.array_split(row, GRID)] for row in rows])
     return shares / max(float(shares.sum()), 1e-24)
@@ -262,3 +278,15 @@ def change_by_class(squares: np.ndarray, classes: np.ndarray, count: int) -> np.
     """Return root mean square changes by class, (d, m) and (m,) -> (d, count); NaN for a class without observations."""
     members = [squares[:, classes == k] for k in range(count)]
     return np.stack([np.sqrt(part.mean(1)) if part.size else np.full(len(part), np.nan) for part in members], 1)
+
+
+def range_shares(codes: np.ndarray, periods: Periods, classes: np.ndarray) -> np.ndarray:
+    """Return the range of each code within each class by its range over all, (n, d) -> (d, classes); 1 for angles."""
+    bounds = [LOWER_QUANTILE, UPPER_QUANTILE]
+    whole = np.ptp(np.quantile(codes, bounds, axis=0), axis=0)  # (d,)
+    shares = np.ones((codes.shape[1], int(classes.max()) + 1))
+    for k in np.unique(classes):
+        within = np.ptp(np.quantile(codes[classes == k], bounds, axis=0), axis=0)
+        shares[:, k] = np.where(whole > 0, within / np.where(whole > 0, whole, 1), 1)
+    shares[[period is not None for period in periods]] = 1
+    return shares

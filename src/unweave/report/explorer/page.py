@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from unweave.data.dataset import Dataset
 from unweave.methods.base import Method
-from unweave.report.explorer.data import MAX_OBSERVATIONS, CodeFacts, describe_method, describe_sample, sample_data
+from unweave.report.explorer.data import CodeFacts, describe_method, describe_sample
 from unweave.report.explorer.decoder_export import export_decoder
 from unweave.report.explorer.grid import describe_grid
 from unweave.report.explorer.matching import match_codes
-from unweave.report.figures.registry import DrawnData
+from unweave.report.sample import MAX_OBSERVATIONS, DrawnData, sample_data
 from unweave.utils.errors import InputError, plural
 from unweave.utils.storage import write_atomic
 

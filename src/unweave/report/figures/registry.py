@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Generator
 
-from unweave.data.core import Factor, FactorData
+from unweave.data.core import FactorData
 from unweave.experiments.ordered import order_observations
 from unweave.methods.base import FigureName, Method
 from unweave.report.figures.curves import draw_loss_curves
@@ -24,25 +24,11 @@ from unweave.report.figures.traversal import (
     draw_reconstructions,
     draw_traversals,
 )
+from unweave.report.sample import DrawnData
 from unweave.utils.errors import InputError, unknown
 
 MAX_OBSERVATIONS = 2_000  # that determine the range of each code
 MAX_RECONSTRUCTIONS = 10  # observations shown beside their reconstructions
-
-
-class DrawnData(NamedTuple):
-    """Observations that figures show, with what is known about them."""
-
-    x: np.ndarray  # (n, *shape)
-    truth: np.ndarray  # (n, k): factors
-    factors: Sequence[Factor]
-    row_names: Sequence[str] | None = None  # identifiers of the observations
-    feature_names: Sequence[str] = ()  # names of the columns of a table
-
-    @property
-    def labels(self) -> np.ndarray | None:
-        """The first discrete factor, (n,), or None."""
-        return next((self.truth[:, j] for j, f in enumerate(self.factors) if f.size is not None), None)
 
 
 def sample_observations(data: FactorData, seed: int = 0) -> DrawnData:
