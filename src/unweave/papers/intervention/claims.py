@@ -16,8 +16,9 @@ MIN_RELATIVE_SCORE = 0.5  # a method with less than this share of the others' sc
 SEEDS_PER_CHOICE = 3  # seeds of which the one that translates best is selected
 RIDGE_SELECTION_SEEDS = 3  # the ridge was chosen by looking at this many seeds of CMNIST
 SELECTED = f", best of {SEEDS_PER_CHOICE} by translation"
+COLLAPSE_NOTE = "SAP alone cannot tell both factors in one feature from one factor in each: read it beside DCI"
 SCORES = ("dci", "sap", "irs")
-EXTRA_SCORES = ("sap[mixed]", "sap[r2]", "translation")
+EXTRA_SCORES = ("sap[mixed]", "sap[logistic]", "sap[r2]", "translation")
 # DCI, SAP, IRS with independent factors, and the same three with correlated ones.
 PAPER: dict[str, dict[str, tuple[float | None, ...]]] = {
     "dsprites": {
@@ -137,4 +138,5 @@ def judge_table(rows: pd.DataFrame, table: str, suffix: str) -> Findings:
     less = compare_losses(rows, column, OURS, others, f"ours {cheaper}{suffix}")
     missing = tuple(name for name in PAPER[table] if not suffix and name not in set(rows["method"]))
     numbers = list_numbers(rows, table, suffix)
-    return Findings(numbers, claims + less.claims, missing=missing, notes=less.notes)
+    notes = (*less.notes, *((COLLAPSE_NOTE,) if table == "cmnist" else ()))
+    return Findings(numbers, claims + less.claims, missing=missing, notes=notes)

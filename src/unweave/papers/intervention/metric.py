@@ -2,6 +2,7 @@
 
 unweave paper run intervention/figure-3                          # FactorVAE, 6 strengths x 2 seeds x 2 sets; for a GPU
 unweave paper run intervention/figure-3 --scale small            # minutes on two cores
+unweave paper run intervention/figure-3 --seeds 5 --steps 30000  # 60 runs of each dataset
 
 FactorVAE runs on independent and on correlated factors; Spearman correlation between all scores over the runs. Scores
 of the translation task, which needs no labels, have their signs changed, since small is good there.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ KEYS = ["part", "gamma", "seed"]
 MIN_CORRELATION = 0.3  # with DCI, for a score that ranks runs as DCI does
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 POINTS = {"dsprites": 200_000, "shapes3d": 100_000}  # the paper's
-PARTS: tuple[Literal["independent", "correlated"], ...] = ("independent", "correlated")
+Part = Literal["independent", "correlated"]
 
 
 @dataclass(kw_only=True)
@@ -56,20 +57,25 @@ class Options:
     """Number of repetitions of each strength."""
     steps: int = 0
     """Gradient steps; 0: 8,000, or 150 at small scale."""
+    part: Literal["both", "independent", "correlated"] = "both"
+    """Training sets: a set of its own is a pack of its own, so that two processes may take one each."""
 
 
-def list_runs(options: Options) -> list[Run]:
-    """Return runs over strengths, seeds and training sets, which the paper varies too."""
+def list_runs(options: Options) -> dict[tuple[Any, ...], Run]:
+    """Return runs by training set, strength and seed; the paper varies them too."""
     small = options.scale == "small"
     sizes: Any = {"points": 2_000, "held_out": 1_000} if small else {"points": POINTS[options.data]}
     net: Any = {"widths": (8, 8, 16, 16), "critic": (200,) * 3, "batch_size": 16} if small else {}
     net |= {"steps": options.steps or STEPS[options.scale], "hidden": (128,)}
-    return [
-        Run(Resampled(of=options.data, part=part, **sizes), FactorVAE(gamma=g, critic_lr=FactorVAE.lr, seed=s, **net))
-        for part in PARTS
+    parts: tuple[Part, ...] = get_args(Part) if options.part == "both" else (options.part,)
+    return {
+        (part, g, s): Run(
+            Resampled(of=options.data, part=part, **sizes), FactorVAE(gamma=g, critic_lr=FactorVAE.lr, seed=s, **net)
+        )
+        for part in parts
         for g in (STRENGTHS[::2] if small else STRENGTHS)
         for s in range(options.seeds)
-    ]  # fmt: skip
+    }
 
 
 def score_run(folder: Path, options: Options) -> dict[str, float]:
@@ -175,15 +181,13 @@ def main(options: Options, output: Output = SILENT) -> None:
     place = folders(options)
     place.create()
     runs = list_runs(options)
-    execute(runs, place.runs, metrics=[], notify=output.progress, callback=output.training)
-    done = [run for run in runs if (place.runs / run.key).is_dir()]
+    execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
+    done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
     if not done:  # warnings have named the runs that failed
-        raise no_finished_runs(place.runs, runs)
+        raise no_finished_runs(place.runs, runs.values())
     output.progress(f"scoring {len(done)} runs")
-    scores = Parallel(n_jobs=-1)(delayed(score_run)(place.runs / run.key, options) for run in done)
-    recipes = [run.recipe() for run in done]
-    heads = [{"part": r["data"]["part"], "gamma": r["method"]["gamma"], "seed": r["method"]["seed"]} for r in recipes]
-    rows = pd.DataFrame([head | each for head, each in zip(heads, scores, strict=True)])
+    scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for folder in done.values())
+    rows = pd.DataFrame([dict(zip(KEYS, head, strict=True)) | each for head, each in zip(done, scores, strict=True)])
     rows = merge_rows(rows, place.scores, KEYS)
     place.save(draw_figure_3(correlate(rows), figure_title(rows, options)), "figure-3.png")
     for table in tables(options):

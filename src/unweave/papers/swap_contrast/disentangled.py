@@ -12,7 +12,7 @@ and DCI are those of the reference library, over all factors. Finished runs are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from unweave.experiments.study import execute
 from unweave.methods import DIPVAE, AdaGVAE, AdaMLVAE, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, SwapContrast
 from unweave.methods.neural import Neural
 from unweave.metrics.uncertainty import plus_minus
+from unweave.papers.curves import save_curves
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.swap_contrast.settings import OURS
@@ -41,6 +42,8 @@ from unweave.papers.verdicts import (
 
 STEPS = {"full": 10_000, "small": 300}  # of the stored tables; enough to see it run
 CONVERGED_STEPS, CONVERGED_RATE = 300_000, 1e-4  # of the reference library
+KEYS = ["name", "seed"]
+WARMED = f"{OURS}, amount and difficulty"
 # MIG, SAP, IRS, FactorVAE score, DCI.
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "shapes3d": {
@@ -83,6 +86,8 @@ class Options:
     """Folder of the paper: results go below it."""
     seeds: int = 3
     """Number of repetitions."""
+    first_seed: int = 0
+    """First seed: further seeds may be added to a stored table."""
     steps: int = 0
     """Gradient steps; 0: 10,000, or 300 at small scale."""
     only: tuple[str, ...] = ()
@@ -125,7 +130,7 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         every: dict[str, Neural] = {
             f"{OURS}, no warm-up": SwapContrast(**ours, swap_warmup=0.0, difficulty_warmup=0.0),
             f"{OURS}, amount": SwapContrast(**ours, difficulty_warmup=0.0),
-            f"{OURS}, amount and difficulty": SwapContrast(**ours),
+            WARMED: SwapContrast(**ours),
         }
     else:
         every = {
@@ -137,6 +142,12 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
             OURS: SwapContrast(**ours), f"{OURS}, JS": SwapContrast(**ours, divergence="js"),
         }  # fmt: skip
     return select_methods(every, options.only)
+
+
+def list_runs(options: Options) -> dict[tuple[str, int], Run]:
+    """Return every run by method and seed."""
+    data, seeds = make_data(options), range(options.first_seed, options.first_seed + options.seeds)
+    return {(name, seed): Run(data, m) for seed in seeds for name, m in methods(options, seed).items()}
 
 
 def folders(options: Options) -> Folders:
@@ -179,7 +190,7 @@ def findings(options: Options, part: str) -> Findings:
     ]
     mig = {str(name): group["mig"].tolist() for name, group in rows.groupby("name")}
     if part == "table-4":
-        none, one, both = (f"{OURS}, {name}" for name in ("no warm-up", "amount", "amount and difficulty"))
+        none, one, both = f"{OURS}, no warm-up", f"{OURS}, amount", WARMED
         claims = compare_means("the warm-up of the amount improves MIG", mig, one, [none])
         claims += compare_means("the warm-up of the difficulty improves it further", mig, both, [one])
         in_paper = [none, one, both]
@@ -200,14 +211,22 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, and report the table."""
     place = folders(options)
     place.create()
-    data = make_data(options)
-    runs = {Run(data, m): name for seed in range(options.seeds) for name, m in methods(options, seed).items()}
-    scores = execute(runs, place.runs, metrics=metrics(options), notify=output.progress, callback=output.training)
+    runs = list_runs(options)
+    notify, callback = output.progress, output.training
+    scores = execute(runs.values(), place.runs, metrics=metrics(options), notify=notify, callback=callback)
     if scores.empty:
-        raise no_finished_runs(place.runs, runs)
+        raise no_finished_runs(place.runs, runs.values())
+    names = {run.key: name for (name, _), run in runs.items()}
     rows = pd.DataFrame(scores[["key", "seed", *columns(options)]])
-    rows.insert(0, "name", rows.pop("key").map({run.key: name for run, name in runs.items()}))
-    merge_rows(rows, place.scores, ["name", "seed"])
+    rows.insert(0, "name", rows.pop("key").map(names))
+    merge_rows(rows, place.scores, KEYS)
+    own = rows[rows["name"] == OURS]
+    if not own.empty:  # with both warm-ups, ours is a row of Table 4, too
+        other = folders(replace(options, warm_ups=True))
+        other.create()
+        merge_rows(own.assign(name=WARMED), other.scores, KEYS)
+    done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
+    save_curves(done, KEYS, place)
     for table in tables(options):
         output.table(table)
     output.text(f"Scores are in {place.results}.")

@@ -11,9 +11,8 @@ and 75 degrees. No other method takes part in the choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,6 +68,12 @@ def make_run(palette: str, data: str, seed: int, options: Options) -> Run:
     steps = options.steps or usual_steps(options)
     method = CNNClassifier(widths=(32, 64, 128), lr=1e-3, lr_schedule="cosine", steps=steps, seed=seed)
     return Run(Unseen(of=data, palette=palette, clockwise=data == "rotation-colored-mnist"), method)  # type: ignore[arg-type]
+
+
+def list_runs(options: Options) -> dict[tuple[str, str, int], Run]:
+    """Return every run by palette, dataset and seed."""
+    seeds = range(options.seeds)
+    return {(p, d, s): make_run(p, d, s, options) for p in options.palettes for d in SETS for s in seeds}
 
 
 def all_test_points(data: Painted, seed: int = 0) -> torch.Tensor:
@@ -166,15 +171,13 @@ def main(options: Options, output: Output = SILENT) -> None:
     place = folders(options)
     place.create()
     for palette in options.palettes:
-        keys = [(palette, data, seed) for data in SETS for seed in range(options.seeds)]
-        runs: list[tuple[Any, Run]] = [(key, make_run(*key, options)) for key in keys]
-        execute([r for _, r in runs], place.runs, metrics=[], notify=output.progress, callback=output.training)
-        done = [(key, run) for key, run in runs if (place.runs / run.key).is_dir()]
+        runs = list_runs(replace(options, palettes=(palette,)))
+        execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
+        done = {key: run for key, run in runs.items() if (place.runs / run.key).is_dir()}
         output.progress(f"{palette}: scoring {len(done)} runs")
-        scores = Parallel(n_jobs=-1, prefer="threads")(delayed(score_run)(place.runs / run.key, run) for _, run in done)
-        rows = [
-            dict(zip(KEYS, key, strict=False)) | s for (key, _), part in zip(done, scores, strict=True) for s in part
-        ]
+        score = delayed(score_run)
+        scores = Parallel(n_jobs=-1, prefer="threads")(score(place.runs / r.key, r) for r in done.values())
+        rows = [dict(zip(KEYS, key, strict=False)) | s for key, part in zip(done, scores, strict=True) for s in part]
         if rows:
             merge_rows(pd.DataFrame(rows), place.scores, KEYS[:3])
     for table in tables(options):

@@ -40,6 +40,7 @@ from unweave.experiments.study import execute
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.methods.neural import Neural
 from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
+from unweave.papers.curves import save_curves
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.swap_contrast.claims import judge_table, make_tables
@@ -61,6 +62,8 @@ LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first fac
 NEW_FACTOR = {"shapes3d": "object", "mpi3d": "color"}  # has values in the test set that training lacks
 MAX_TEST_IMAGES = 90_000  # of digits
 MAX_PROBE_IMAGES = 20_000  # of the test set, half to train the probe
+TUNING_SEED = 100  # the first one of --tune
+KEYS = ["method", "seed"]
 
 
 @dataclass(kw_only=True)
@@ -139,6 +142,13 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
         best = TUNED[""] | TUNED.get(options.data, {})
         every = {name: method.set_params(**best[name]) for name, method in every.items() if name in best}
     return select_methods(every, options.only)
+
+
+def list_runs(options: Options) -> dict[tuple[str, int], Run]:
+    """Return every run by method and seed; settings are compared on other seeds than those of the tables."""
+    data, first = make_data(options), TUNING_SEED if options.tune else 0
+    seeds = range(first, first + options.seeds)
+    return {(name, seed): Run(data, method) for seed in seeds for name, method in methods(options, seed).items()}
 
 
 def make_methods(shared: Any, with_nuisances: Any, ours: Any) -> dict[str, Neural]:
@@ -255,20 +265,16 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, and report the table."""
     place = folders(options)
     place.create()
-    first = 100 if options.tune else 0
-    seeds = range(first, first + options.seeds)
-    data = make_data(options)
-    runs = [(name, seed, Run(data, method)) for seed in seeds for name, method in methods(options, seed).items()]
-    execute([run for *_, run in runs], place.runs, metrics=[], notify=output.progress, callback=output.training)
-    done = [(name, seed, place.runs / run.key) for name, seed, run in runs if (place.runs / run.key).is_dir()]
+    runs = list_runs(options)
+    execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
+    done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
     if not done:  # warnings have named the runs that failed
-        raise no_finished_runs(place.runs, [run for *_, run in runs])
+        raise no_finished_runs(place.runs, runs.values())
     output.progress(f"scoring {len(done)} runs")
-    scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for *_, folder in done)
-    rows = pd.DataFrame(
-        [{"method": n, "seed": s} | each for (n, s, _), part in zip(done, scores, strict=True) for each in part]
-    )
-    merge_rows(rows, place.scores, ["method", "seed"])
+    scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for folder in done.values())
+    rows = [dict(zip(KEYS, head, strict=True)) | each for head, part in zip(done, scores, strict=True) for each in part]
+    merge_rows(pd.DataFrame(rows), place.scores, KEYS)
+    save_curves(done, KEYS, place)
     for table in tables(options):
         output.table(table)
     output.text(f"Scores are in {place.results}.")
