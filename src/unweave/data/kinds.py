@@ -44,6 +44,13 @@ def is_discrete(column: np.ndarray) -> bool:
     return count <= 2 or (count <= MAX_CLASSES and len(column) >= MIN_ROWS_PER_CLASS * count)
 
 
+def numeric_columns(table: pd.DataFrame) -> np.ndarray:
+    """Return which columns of a table hold numbers or true/false, (columns,), without a look at each of them."""
+    types = table.dtypes
+    by_type = {dtype: pd.api.types.is_numeric_dtype(dtype) for dtype in types.unique()}
+    return types.map(by_type).to_numpy(dtype=bool)
+
+
 def is_identifier_name(name: str) -> bool:
     """Return whether a column is named like an identifier of rows: id, file, sample_id, ...
 

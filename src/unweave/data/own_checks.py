@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from unweave.data.rows import RowReader
 from unweave.utils.errors import InputError, constant_data_error, plural
@@ -42,12 +42,14 @@ def check_constants(path: Path, constant: np.ndarray, names: list[str], *, drop:
         raise InputError(f"{text}. Remove {them}, or drop {them}: --data.drop-constant")
 
 
-def warn_of_counters(path: Path, table: pd.DataFrame) -> None:
-    """Warn of columns that only count the rows: they carry no information and distort all distances."""
-    for name in table.columns:
-        if len(table) > 10 and (np.diff(table[name].to_numpy(np.float64)) == 1).all():
-            warnings.warn(
-                f"column {name!r} of {path} only counts the rows, and the method learns from it; if it is not a "
-                "measurement, name the columns to use: --data.columns A B ...",
-                stacklevel=2,
-            )
+def warn_of_counters(path: Path, x: np.ndarray, names: Sequence[str]) -> None:
+    """Warn of columns of x, (n, columns), that only count the rows: they carry no information and distort distances."""
+    if len(x) <= 10:
+        return
+    candidates = np.flatnonzero(x[1] - x[0] == 1)
+    for j in candidates[(np.diff(x[:, candidates], axis=0) == 1).all(0)]:
+        warnings.warn(
+            f"column {names[j]!r} of {path} only counts the rows, and the method learns from it; if it is not a "
+            "measurement, name the columns to use: --data.columns A B ...",
+            stacklevel=2,
+        )

@@ -18,16 +18,17 @@ from unweave.data.dataset import Dataset
 from unweave.data.kinds import KindSpec, check_kinds, hint_at_angles, kinds_from_flags
 from unweave.data.lazy import DEFAULT_MEMORY, LazyTable, cached
 from unweave.data.own_checks import check_constants, check_rows, warn_of_counters
-from unweave.data.readers.files import check_exists
 from unweave.data.readers.images import image_files
 from unweave.data.readers.own_rows import Missing, Rows, Selection, read_rows
 from unweave.data.readers.tables import TABLE_FORMATS, check_gaps
 from unweave.data.rows import GIGABYTE, RowReader, SelectedRows
 from unweave.data.scaling import Scale, resolve_scale
 from unweave.utils.errors import InputError, plural
+from unweave.utils.files import check_exists
 from unweave.utils.storage import sha256
 from unweave.utils.validation import as_array, check_finite
 
+NOT_CONTENT = ("path", "table", "scale", "max_memory")  # settings that are no content, or are in the recipe otherwise
 TEST_SEED = 0  # the held-out rows do not depend on the seed of a method, so that seeds can be compared
 
 
@@ -72,6 +73,9 @@ class OwnData(Dataset):
     memory: float = DEFAULT_MEMORY
     """Gigabytes of observations to hold in memory. If an .npy or a folder of images has more, rows are read on demand:
     by memory map, or decoded with a cache of this size."""
+    max_memory: float = 0.0
+    """Gigabytes that data may take which are read completely (tables, .npz); 0: half of the free memory. Larger files
+    are refused before they are unpacked."""
 
     def title(self) -> str:
         """Return the name of the file or folder."""
@@ -83,7 +87,7 @@ class OwnData(Dataset):
         Settings that an earlier version did not have are part of it only if they are not at their defaults.
         """
         always = {"factors": list(self.factors), "columns": list(self.columns), "drop_constant": self.drop_constant}
-        defaults = {f.name: f.default for f in fields(self) if f.name not in ("path", "table", "scale", *always)}
+        defaults = {f.name: f.default for f in fields(self) if f.name not in (*NOT_CONTENT, *always)}
         changed = {name: getattr(self, name) for name, default in defaults.items() if getattr(self, name) != default}
         table = {} if self.table is None else {"table_sha256": sha256(Path(self.table))}
         scale = resolve_scale(self.scale, is_table=Path(self.path).suffix.lower() in TABLE_FORMATS)
@@ -113,12 +117,14 @@ class OwnData(Dataset):
         """Return the held-out rows, the others, or with None all of them, whatever is constant."""
         if self.memory < 0:
             raise InputError(f"memory={self.memory}: expected gigabytes, or 0 to read everything on demand")
+        if self.max_memory < 0:
+            raise InputError(f"max_memory={self.max_memory}: expected gigabytes, or 0 for half of the free memory")
         if self.resize < 0:
             raise InputError(f"resize={self.resize}: expected a number of pixels, or 0 to keep the size")
         table = None if self.table is None else Path(self.table)
         selection = Selection(
             tuple(self.factors), tuple(self.columns), tuple(self.ignore), self.missing, self.memory * GIGABYTE,
-            self.resize or None,
+            self.resize or None, self.max_memory * GIGABYTE or None,
         )  # fmt: skip
         rows = read_rows(Path(self.path), selection, table)
         x, names = self._observations(rows, may_be_constant=test is None)
@@ -160,7 +166,7 @@ class OwnData(Dataset):
             return x, ()
         if not may_be_constant:
             if isinstance(rows.x, pd.DataFrame):
-                warn_of_counters(self.path, rows.x)
+                warn_of_counters(self.path, x, names)
             constant = (x == x[:1]).all(0)
             check_constants(self.path, constant, names, drop=self.drop_constant)
             if constant.any():

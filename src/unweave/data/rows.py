@@ -77,7 +77,8 @@ def row_dtype(dtype: np.dtype[Any], ndim: int, what: str = "data") -> np.dtype[A
         raise InputError(f"{what} holds {dtype}, not real numbers")
     if dtype == np.uint8 and ndim > 2:
         return dtype
-    return np.dtype(np.float64) if dtype.kind != "f" else np.promote_types(dtype.newbyteorder("="), np.float32)
+    is_double = dtype.kind != "f" or dtype.itemsize > 4  # long double too
+    return np.dtype(np.float64 if is_double else np.float32)
 
 
 @final

@@ -49,13 +49,14 @@ def csv_text(table: pd.DataFrame) -> str:
 
 def map_text(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
     """Return a table with the names of columns, and the values of columns that are no numbers, changed."""
-    return table.assign(**{name: table[name].map(change) for name in _text_columns(table)}).rename(columns=change)
+    names = _text_columns(table)
+    changed = table.assign(**{name: table[name].map(change) for name in names}) if names else table
+    return changed.set_axis(changed.columns.map(change), axis=1)
 
 
 def _text_columns(table: pd.DataFrame) -> list[Any]:
     """Return the names of columns that may hold text."""
-    kinds = pd.api.types
-    return [n for n in table if not (kinds.is_numeric_dtype(table[n]) or kinds.is_datetime64_any_dtype(table[n]))]
+    return [name for name, dtype in zip(table.columns, table.dtypes, strict=True) if dtype.kind not in "iufbcM"]
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

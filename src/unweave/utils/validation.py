@@ -132,6 +132,7 @@ def as_array(x: Any, what: str = "data") -> np.ndarray:
         raise InputError(f"{what} holds {array.dtype}, not real numbers")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     array = array.astype(np.float32) if array.dtype == np.float16 else array
+    array = array.astype(np.float64) if array.dtype.kind == "f" and array.itemsize > 8 else array  # long double
     return np.require(array, requirements=["C", "W"])
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 from unweave.data.containers import Table
 from unweave.data.conversion import as_data
 from unweave.data.kinds import KindSpec, check_kinds, hint_at_angles, split_factors
-from unweave.data.readers.arrays import load_array, read_member
-from unweave.data.readers.files import check_exists, read_data
+from unweave.data.readers.arrays import check_labels, load_array, open_arrays, read_member
+from unweave.data.readers.files import read_data
 from unweave.data.readers.images import image_files
 from unweave.data.readers.join import join_rows, key_columns
 from unweave.data.readers.tables import TABLE_FORMATS, check_gaps, read_table, split_table
@@ -46,7 +46,6 @@ def read_codes(path: Path, factor_names: Sequence[str] = ()) -> Codes:
     Columns that the file shares with the factors are not codes: they would be compared with themselves.
     """
     if path.suffix.lower() in TABLE_FORMATS:
-        check_exists(path)
         table = read_table(path)
         keys = key_columns(table)
         rest = table.drop(columns=[*keys.columns, *(n for n in factor_names if n in table.columns and n not in keys)])
@@ -58,11 +57,7 @@ def read_codes(path: Path, factor_names: Sequence[str] = ()) -> Codes:
         codes = split_table(path, rest, (), ())[0].to_numpy(np.float64)
         check_finite(codes, what=str(path))
         return Codes(codes, keys, path.name)
-    if path.suffix.lower() == ".npy":
-        check_exists(path)
-        codes = as_array(load_array(path), str(path))
-    else:
-        codes = _in_memory(path)
+    codes = as_array(load_array(path), str(path)) if path.suffix.lower() == ".npy" else _in_memory(path)
     check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))
     codes = codes[:, None] if codes.ndim == 1 else codes
     return Codes(codes, pd.DataFrame(index=range(len(codes))), path.name)
@@ -71,18 +66,17 @@ def read_codes(path: Path, factor_names: Sequence[str] = ()) -> Codes:
 def read_factors(path: Path) -> pd.DataFrame:
     """Return all columns of a file of true factors, identifiers included; classes may be numbers or names."""
     if path.suffix.lower() in TABLE_FORMATS:
-        check_exists(path)
         table = read_table(path)
         if len(table) < 2:
             raise InputError(f"{path} has {plural(len(table), 'row')} of data; at least two are needed")
         return table
     if path.suffix.lower() == ".npz":
-        with load_array(path) as arrays:
+        with open_arrays(path) as arrays:
             named = "factors" if "factors" in arrays.files else arrays.files[0] if len(arrays.files) == 1 else None
             if named is None:
                 names = ", ".join(arrays.files) or "nothing"
                 raise InputError(f"{path} holds {names}: save the factors as one array named 'factors'")
-            return pd.DataFrame(read_member(path, arrays, named)).add_prefix("factor")
+            return pd.DataFrame(check_labels(path, named, read_member(path, arrays, named))).add_prefix("factor")
     return pd.DataFrame(read_codes(path).values).add_prefix("factor")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from unweave.data.readers.images import read_images
 from unweave.data.readers.tables import TABLE_FORMATS, read_table, split_table
 from unweave.data.rows import RowReader
 from unweave.utils.errors import InputError
+from unweave.utils.files import check_exists
 
 SUPPORTED_FORMATS = f"{', '.join(sorted(TABLE_FORMATS | ARRAY_FORMATS))} or a folder of images"
 
@@ -25,31 +25,25 @@ def read_data(
     columns: tuple[str, ...] = (),
     max_bytes: float = math.inf,
     crop: int | None = None,
+    limit: float | None = None,
 ) -> tuple[np.ndarray | pd.DataFrame | RowReader, pd.DataFrame]:
     """Return the observations, (n, d) or (n, ...), and the true factors, one row per observation.
 
-    If they take more than `max_bytes`, images of a folder are decoded on demand, and an .npy is a memory map.
+    If they take more than `max_bytes`, images of a folder are decoded on demand, and an .npy is a memory map. Whatever
+    is read into memory may take `limit` bytes there, by default half of the free memory.
     """
+    check_exists(path)
     if path.is_dir():
         if factors or columns:
             raise InputError(f"{path} is a folder of images and has no columns; its sub-folders are its labels")
-        return read_images(path, max_bytes, crop)
+        return read_images(path, max_bytes, crop, limit)
     suffix = path.suffix.lower()
-    check_exists(path)
     if suffix in TABLE_FORMATS:
-        return split_table(path, read_table(path), factors, columns)
+        return split_table(path, read_table(path, limit), factors, columns)
     if suffix == ".npy":
         if factors or columns:
             raise InputError(f"{path} is one array without names; put the true factors beside it in an .npz")
-        return read_npy(path, max_bytes), pd.DataFrame()
+        return read_npy(path, max_bytes, limit), pd.DataFrame()
     if suffix == ".npz":
-        return read_npz(path, factors, columns)
+        return read_npz(path, factors, columns, limit)
     raise InputError(f"{path} has an unknown format ({suffix or 'no suffix'}): expected {SUPPORTED_FORMATS}")
-
-
-def check_exists(path: Path) -> None:
-    """Raise an error that names the most similar file in the same folder if `path` does not exist."""
-    if not path.exists():
-        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        similar = difflib.get_close_matches(path.name, names, 1)
-        raise InputError(f"{path} does not exist" + (f"; did you mean {path.parent / similar[0]}?" if similar else ""))

@@ -12,26 +12,51 @@ from typing import BinaryIO, final
 
 import numpy as np
 import pandas as pd
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
 from unweave.data.rows import RowReader, run_in_threads
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, first_line, plural
+from unweave.utils.files import check_exists, check_memory
 
 IMAGE_FORMATS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
+DECODING_BYTES = 8  # of a pixel while it is decoded: as it is stored, and as it is returned
+IMAGE_ADVICE = "Make it smaller, or let unweave do it: --data.resize 64"
 FOLDER_LEVELS = {0: [], 1: ["label"], 2: ["domain", "class"]}  # names of factors by the depth of sub-folders
 
 
 def image_files(folder: Path) -> list[Path]:
-    """Return the images in a folder and its sub-folders in natural order (2 before 10)."""
-    paths = [path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_FORMATS and path.is_file()]
-    paths = [path for path in paths if not path.name.startswith(".")]
+    """Return the images in a folder and its sub-folders in natural order (2 before 10); links are followed.
+
+    Raises:
+        InputError: If a sub-folder or an image cannot be read, or a link leads back: nothing is left out silently.
+    """
+    paths = [path for path in files_below(folder) if path.suffix.lower() in IMAGE_FORMATS]
+    for path in paths:
+        check_exists(path)
+    paths = [path for path in paths if path.is_file()]
     if len(paths) == 1:
         raise InputError(f"{folder} has one image in it; at least two are needed")
-    if not paths and not os.access(folder, os.R_OK | os.X_OK):
-        raise InputError(f"{folder} cannot be read: you lack the permission")
     if not paths:
         raise InputError(f"{folder} has no images in it ({', '.join(sorted(IMAGE_FORMATS))})")
     return sorted(paths, key=lambda path: _natural_key(str(path.relative_to(folder))))
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return all files in a folder and its sub-folders, but hidden ones."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(
+            f"{error.filename} cannot be read: {error.strerror or error}. Correct it, or move the folder elsewhere"
+        ) from error
+
+    files: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        for name in folders:
+            path = Path(place, name)
+            if path.is_symlink() and path.resolve() in (Path(place).resolve(), *Path(place).resolve().parents):
+                raise InputError(f"{path} is a link to a folder that contains it: remove the link")
+        files += [Path(place, name) for name in names if not name.startswith(".")]
+    return files
 
 
 def _natural_key(name: str) -> list[str | int]:
@@ -40,7 +65,7 @@ def _natural_key(name: str) -> list[str | int]:
 
 
 def read_images(
-    folder: Path, max_bytes: float = math.inf, crop: int | None = None
+    folder: Path, max_bytes: float = math.inf, crop: int | None = None, limit: float | None = None
 ) -> tuple[np.ndarray | ImageRows, pd.DataFrame]:
     """Return images as bytes, (n, channels, h, w), gray if all are, and the names of their sub-folders as factors.
 
@@ -49,7 +74,7 @@ def read_images(
     """
     paths = image_files(folder)
     labels = folder_labels([path.parent.relative_to(folder).parts for path in paths])
-    return read_image_files(paths, max_bytes, crop), labels
+    return read_image_files(paths, max_bytes, crop, limit), labels
 
 
 def folder_labels(folders: list[tuple[str, ...]]) -> pd.DataFrame:
@@ -70,17 +95,25 @@ def folder_labels(folders: list[tuple[str, ...]]) -> pd.DataFrame:
 
 
 def read_image_files(
-    paths: Sequence[Path], max_bytes: float = math.inf, crop: int | None = None
+    paths: Sequence[Path], max_bytes: float = math.inf, crop: int | None = None, limit: float | None = None
 ) -> np.ndarray | ImageRows:
-    """Return images of one size, (n, channels, h, w), decoded if they take at most `max_bytes`."""
-    first = decode_image(paths[0], str(paths[0]), crop=crop)
-    if len(paths) * 3 * first[0].nbytes > max_bytes:  # as many channels as there may be
-        rows = ImageRows(paths, crop)
-        if rows.size_in_bytes() > max_bytes:
+    """Return images of one size, (n, channels, h, w), decoded if they take at most `max_bytes`.
+
+    Raises:
+        InputError: If one image takes more than `limit` bytes; None: half of the free memory.
+    """
+    _, height, width = _read_header(paths[0], limit)
+    pixels = height * width if crop is None else crop**2
+    allowed = min(max_bytes, math.inf if limit is None else limit)
+    if len(paths) * 3 * pixels > allowed:  # as many channels as there may be
+        rows = ImageRows(paths, crop, limit)
+        if rows.size_in_bytes() > allowed:
             return rows
+        check_memory(plural(len(paths), "image"), rows.size_in_bytes(), limit, IMAGE_ADVICE)
+    first = decode_image(paths[0], str(paths[0]), crop=crop)
     images = [first]
     for path in paths[1:]:
-        image = decode_image(path, str(path), crop=crop)
+        image = decode_image(path, str(path), crop=crop, limit=limit)
         if image.shape[1:] != first.shape[1:]:
             raise _sizes_error(paths[0], first.shape[1:], path, image.shape[1:])
         images.append(image)
@@ -117,8 +150,8 @@ class ImageRows(RowReader):
         (2, 1, 6, 8)
     """
 
-    def __init__(self, paths: Sequence[Path], crop: int | None = None) -> None:
-        headers = run_in_threads(_read_header, paths)
+    def __init__(self, paths: Sequence[Path], crop: int | None = None, limit: float | None = None) -> None:
+        headers = run_in_threads(lambda path: _read_header(path, limit), paths)
         size = headers[0][1:] if crop is None else (crop, crop)
         for path, header in zip(paths, headers, strict=True):
             if crop is None and header[1:] != size:
@@ -145,9 +178,9 @@ class ImageRows(RowReader):
         return x[inverse]
 
 
-def _read_header(path: Path) -> tuple[int, int, int]:
+def _read_header(path: Path, limit: float | None = None) -> tuple[int, int, int]:
     """Return the channels, height and width of an image from its header; raise an error if it is damaged."""
-    with _opened(path, str(path)) as file:
+    with _opened(path, str(path), limit) as file:
         channels = 1 if _is_gray(file.mode) else 3
         width, height = file.size
         if file.format == "PNG":
@@ -155,9 +188,11 @@ def _read_header(path: Path) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def decode_image(source: Path | BinaryIO, name: str, *, crop: int | None = None) -> np.ndarray:
+def decode_image(
+    source: Path | BinaryIO, name: str, *, crop: int | None = None, limit: float | None = None
+) -> np.ndarray:
     """Return an image as bytes, (1 or 3, h, w); with `crop`, its central square, resized to that many pixels."""
-    with _opened(source, name) as file:
+    with _opened(source, name, limit) as file:
         image = _to_eight_bits(file, name)
     if crop is not None and image.size != (crop, crop):
         image = ImageOps.fit(image, (crop, crop), Image.Resampling.LANCZOS)
@@ -176,17 +211,23 @@ def _to_pixels(image: Image.Image) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _opened(source: Path | BinaryIO, name: str) -> Iterator[Image.Image]:
+def _opened(source: Path | BinaryIO, name: str, limit: float | None = None) -> Iterator[Image.Image]:
     """Open a file with a single image; an error inside the block says that it is not readable."""
     try:
         with Image.open(source) as file:
+            width, height = file.size
+            check_memory(
+                f"{name} ({width:,} x {height:,} pixels)", DECODING_BYTES * width * height, limit, IMAGE_ADVICE
+            )
             frames = getattr(file, "n_frames", 1)
             if frames > 1:
                 raise InputError(f"{name} holds {frames} images: save each as a file of its own")
             yield file
     except InputError:
         raise
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{name} has too many pixels ({first_line(error)}): make it smaller") from error
+    except Exception as error:  # pillow raises many types for a damaged file
         raise InputError(f"{name} is not a readable image ({error}): remove it or replace it") from error
 
 

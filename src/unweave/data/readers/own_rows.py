@@ -6,18 +6,18 @@ import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from unweave.data.kinds import reason_to_leave_out
-from unweave.data.readers.files import check_exists, read_data
-from unweave.data.readers.images import IMAGE_FORMATS, image_files, read_image_files
+from unweave.data.kinds import numeric_columns, reason_to_leave_out
+from unweave.data.readers.files import read_data
+from unweave.data.readers.images import IMAGE_FORMATS, files_below, image_files, read_image_files
 from unweave.data.readers.join import join_rows, key_columns
 from unweave.data.readers.tables import TABLE_FORMATS, read_table, split_table
 from unweave.data.rows import RowReader, SelectedRows
-from unweave.utils.errors import InputError, plural, unknown
+from unweave.utils.errors import InputError, list_names, plural, unknown
 
 Missing = Literal["error", "drop", "median"]
 MIN_IMAGE_SHARE = 0.9  # of the values of a column that must name image files before the images are read
@@ -44,22 +44,23 @@ class Selection:
     missing: Missing = "error"
     max_bytes: float = math.inf  # of observations in memory; more are read on demand
     crop: int | None = None  # pixels of the central square of each image
+    limit: float | None = None  # bytes of memory that reading may take; None: half of the free memory
 
 
 def read_rows(path: Path, selection: Selection, table: Path | None = None) -> Rows:
     """Return the rows of a file or a folder of images; `table` has more labels for them, matched by file name."""
+    sizes: Any = {"max_bytes": selection.max_bytes, "limit": selection.limit}
     if path.is_dir():
         return _read_folder(path, selection, table)
     if table is not None:
-        x, labels = read_data(path, columns=selection.columns, max_bytes=selection.max_bytes)
+        x, labels = read_data(path, columns=selection.columns, **sizes)
         labels = labels if len(labels.columns) else pd.DataFrame(index=range(len(x)))
         return _with_table(Rows(x, labels), path, table, selection)
     if path.suffix.lower() in TABLE_FORMATS:
-        check_exists(path)
         return _read_table_rows(path, selection)
     if selection.ignore:
         raise InputError(f"{path} is no table: --data.ignore names columns of a table")
-    x, labels = read_data(path, factors=selection.factors, columns=selection.columns, max_bytes=selection.max_bytes)
+    x, labels = read_data(path, factors=selection.factors, columns=selection.columns, **sizes)
     return Rows(x, labels)
 
 
@@ -74,9 +75,12 @@ def _read_folder(path: Path, selection: Selection, table: Path | None) -> Rows:
         )
     if selection.columns:
         raise InputError(f"{path} is a folder of images: all pixels are learned from, so leave out --data.columns")
-    x, labels = read_data(path, max_bytes=selection.max_bytes, crop=selection.crop)
+    x, labels = read_data(path, max_bytes=selection.max_bytes, crop=selection.crop, limit=selection.limit)
     names = [p.relative_to(path).as_posix() for p in image_files(path)]
     rows = Rows(x, labels, names, "file")
+    others = [p.relative_to(path).as_posix() for p in files_below(path) if p.suffix.lower() not in IMAGE_FORMATS]
+    if others:
+        rows.notes.append(f"left out: {plural(len(others), 'file')} that are no images ({list_names(others)})")
     if len(labels.columns):
         rows.notes.append(f"labels from sub-folders: {', '.join(map(str, labels.columns))}")
     return rows if table is None else _with_table(rows, path, table, selection)
@@ -84,8 +88,7 @@ def _read_folder(path: Path, selection: Selection, table: Path | None) -> Rows:
 
 def _with_table(rows: Rows, path: Path, table_path: Path, selection: Selection) -> Rows:
     """Return the rows that a table has labels for, with the columns of the table."""
-    check_exists(table_path)
-    table = _drop_ignored(table_path, read_table(table_path), selection.ignore)
+    table = _drop_ignored(table_path, read_table(table_path, selection.limit), selection.ignore)
     keys = pd.DataFrame({} if rows.names is None else {rows.key: rows.names}, index=range(len(rows.x)))
     join = join_rows(keys, key_columns(table), (path.name, table_path.name), (len(rows.x), len(table)))
     rows.notes.append(f"{table_path.name}: {join.note}")
@@ -110,9 +113,7 @@ def _take(x: np.ndarray | pd.DataFrame | RowReader, rows: np.ndarray) -> np.ndar
 
 def _image_column(path: Path, table: pd.DataFrame) -> tuple[str, list[Path]] | None:
     """Return the column of a table that names image files beside it, or in the working folder, and their paths."""
-    for name in table.columns:
-        if pd.api.types.is_numeric_dtype(table[name]):
-            continue
+    for name in table.columns[~numeric_columns(table)]:
         texts = table[name].dropna().astype(str)
         if texts.empty:
             continue
@@ -136,7 +137,7 @@ def _image_column(path: Path, table: pd.DataFrame) -> tuple[str, list[Path]] | N
 
 
 def _read_table_rows(path: Path, selection: Selection) -> Rows:
-    table = _drop_ignored(path, read_table(path), selection.ignore)
+    table = _drop_ignored(path, read_table(path, selection.limit), selection.ignore)
     images = None if selection.columns else _image_column(path, table)
     if images is not None:
         return _read_listed_images(path, table, *images, selection)
@@ -144,9 +145,10 @@ def _read_table_rows(path: Path, selection: Selection) -> Rows:
     stated = {*selection.factors, *selection.columns}
     names, key = _row_identifiers(table, selection.columns)
     if not selection.columns:
-        kept = [name for name in table.columns if name in stated or pd.api.types.is_numeric_dtype(table[name])]
-        usable = {*kept, *_leave_out(table.drop(columns=kept), notes).columns}
-        table = table[[name for name in table.columns if name in usable]]
+        kept = numeric_columns(table) | table.columns.isin(list(stated))
+        if not kept.all():
+            usable = kept | table.columns.isin(_leave_out(table.loc[:, ~kept], notes).columns)
+            table = table.loc[:, usable]
         if key in table.columns and key not in stated and pd.api.types.is_numeric_dtype(table[key]):
             table = table.drop(columns=[key])
             notes.append(f"left out: {key} is an identifier")
@@ -162,7 +164,7 @@ def _read_listed_images(path: Path, table: pd.DataFrame, column: str, files: lis
         if name not in labels.columns:
             raise unknown(f"column of {path.name}", name, map(str, labels.columns))
     labels = labels[list(selection.factors)] if selection.factors else _leave_out(labels, notes)
-    images = read_image_files(files, selection.max_bytes, selection.crop)
+    images = read_image_files(files, selection.max_bytes, selection.crop, selection.limit)
     return Rows(images, labels, table[column].astype(str).tolist(), column, notes)
 
 
@@ -170,12 +172,12 @@ def _drop_ignored(path: Path, table: pd.DataFrame, ignore: tuple[str, ...]) -> p
     for name in ignore:
         if name not in table.columns:
             raise unknown(f"column of {path.name}", name, map(str, table.columns))
-    return table.drop(columns=list(ignore))
+    return table.drop(columns=list(ignore)) if ignore else table
 
 
 def _row_identifiers(table: pd.DataFrame, columns: tuple[str, ...]) -> tuple[list[str] | None, str]:
     """Return the column that names the rows, if every row has another name, and what it is called."""
-    keys = key_columns(table.drop(columns=list(columns), errors="ignore"))
+    keys = key_columns(table.drop(columns=list(columns), errors="ignore") if columns else table)
     unique = [name for name in keys.columns if keys[name].is_unique and table[name].notna().all()]
     return (keys[unique[0]].tolist(), str(unique[0])) if unique else (None, "row")
 
@@ -194,9 +196,11 @@ def _fill_gaps(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the table without gaps, if so chosen, and the numbers of the rows that are left."""
     used = [n for n in (*selection.columns, *selection.factors) if n in table.columns] if selection.columns else None
-    gaps = (table if used is None else table[used]).isna()
     rows = np.arange(len(table))
-    if selection.missing == "error" or not gaps.to_numpy().any():
+    if selection.missing == "error":
+        return table, rows
+    gaps = (table if used is None else table[used]).isna()
+    if not gaps.to_numpy().any():
         return table, rows
     if selection.missing == "drop":
         kept = ~gaps.any(axis=1).to_numpy()

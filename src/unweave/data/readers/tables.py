@@ -2,78 +2,77 @@
 
 from __future__ import annotations
 
-import csv
-import itertools
 import re
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
-from unweave.utils.errors import InputError, plural, unknown
+from unweave.data.readers.layout import detect_layout, first_lines
+from unweave.utils.errors import InputError, first_line, plural, unknown
+from unweave.utils.files import check_file, check_memory
 from unweave.utils.tables import map_text, restore_text
 
+NUMBER_BYTES = 8  # of a value of a table in memory
+MAX_THREADED_COLUMNS = 1_000  # of a parquet file that threads read; of more, they hold one another up
+TABLE_ADVICE = "Raise --data.max-memory, leave out columns, or save the numbers as .npy, which is read on demand"
 TABLE_FORMATS = {".csv", ".tsv", ".txt", ".parquet"}
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Return a table as a DataFrame; separator, decimal comma and a missing header are detected."""
+def read_table(path: Path, limit: float | None = None) -> pd.DataFrame:
+    """Return a table as a DataFrame; separator, decimal comma and a missing header are detected.
+
+    Args:
+        path: A file.
+        limit: Bytes of memory that the table may take; None: half of the free memory.
+    """
+    check_file(path)
     try:
-        if path.suffix.lower() == ".parquet":
-            return pd.read_parquet(path)
-        with path.open(encoding="utf-8-sig") as file:
-            lines = [line.rstrip("\r\n") for line in itertools.islice(file, 50)]
-        layout = _layout(path, lines)
-        # The C parser fills short rows with NaN, which is reported later with its position.
-        table = pd.read_csv(path, **layout, index_col=False, encoding="utf-8-sig", skipinitialspace=True)
+        table = _read_parquet(path, limit) if path.suffix.lower() == ".parquet" else _read_text(path, limit)
     except InputError:
         raise
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not text in UTF-8 ({error}): save it again with that encoding") from error
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-        raise InputError(f"{path} cannot be read as a table: {str(error).strip()}") from error
+        raise InputError(f"{path} cannot be read as a table: {first_line(error)}") from error
     except Exception as error:  # pyarrow raises many types; all mean that the file is not what its suffix says
-        raise InputError(f"{path} cannot be read: {error}. It is truncated, or its suffix is wrong") from error
-    table.columns = [f"column {i}" if layout["header"] is None else str(name) for i, name in enumerate(table.columns)]
+        text = f"{path} cannot be read: {first_line(error)}"
+        raise InputError(f"{text}. It is truncated, or its suffix is wrong") from error
+    names = table.columns.map(restore_text)
+    if not names.is_unique:
+        raise InputError(f"{path} has several columns named {names[names.duplicated()][0]!r}: rename one")
     return map_text(table, restore_text)  # our own files: formulas are neutralized in them
 
 
-def _layout(path: Path, lines: list[str]) -> dict[str, Any]:
-    """Return the arguments of `pandas.read_csv` that fit the first lines: separator, decimal sign and header."""
-    if not lines:
-        raise InputError(f"{path} cannot be read as a table: it is empty")
-    separator = next((s for s in "\t;" if s in lines[0]), ",")
-    head, *body = ([cell.strip().strip('"') for cell in line.split(separator)] for line in lines if line.strip())
-    comma = separator != "," and any(re.fullmatch(r"-?\d+,\d+", cell) for row in (head, *body) for cell in row)
-    quoted = any('"' in line for line in lines)  # a separator inside quotes does not count
-    if body and len(body[0]) > len(head) and not quoted:
-        raise InputError(f"{path} names {len(head)} columns, and its first row has {len(body[0])} values")
-    header = None if _is_data(head, body) else 0
-    names = [restore_text(name.strip()) for name in next(csv.reader([lines[0]], delimiter=separator))]
-    twice = [name for name in names if names.count(name) > 1 and name]
-    if header == 0 and twice:
-        raise InputError(f"{path} has several columns named {twice[0]!r}: rename one")
-    return {"sep": separator, "decimal": "," if comma else ".", "header": header}
+def _read_parquet(path: Path, limit: float | None) -> pd.DataFrame:
+    # As a file and not as a data set, which takes gigabytes for 100,000 columns.
+    with pq.ParquetFile(path) as file:
+        rows, columns = file.metadata.num_rows, file.metadata.num_columns
+        stored = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
+        size = max(NUMBER_BYTES * rows * columns, stored)
+        check_memory(f"{path} ({rows:,} rows, {columns:,} columns)", size, limit, TABLE_ADVICE)
+        table = file.read(use_threads=columns < MAX_THREADED_COLUMNS).to_pandas()
+    table.columns = table.columns.map(str)
+    return table
 
 
-def _is_data(head: list[str], body: list[list[str]]) -> bool:
-    """Return whether the first line holds values, not names.
-
-    Whole numbers are names if they count (1, 2, 3) or if the values below are fractions.
-    """
-    if not all(_is_number(cell) for cell in head):
-        return False
-    if not all(cell.isdigit() for cell in head) or len(set(head)) < len(head):
-        return True
-    numbers = [int(cell) for cell in head]
-    counting = len(numbers) > 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    return not counting and all(cell.lstrip("-").isdigit() for row in body for cell in row)
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a cell holds a number; a decimal comma is allowed."""
-    return bool(re.fullmatch(r"[-+]?(\d+[.,]?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf", text, re.IGNORECASE))
+def _read_text(path: Path, limit: float | None) -> pd.DataFrame:
+    size = path.stat().st_size
+    check_memory(str(path), size, limit, TABLE_ADVICE)
+    lines = first_lines(path)
+    layout = detect_layout(path, lines)
+    characters = sum(len(line) + 1 for line in lines)
+    cells = sum(line.count(layout["sep"]) + 1 for line in lines)
+    check_memory(str(path), size / characters * cells * NUMBER_BYTES, limit, TABLE_ADVICE)
+    # The C parser fills short rows with NaN, which is reported later with its position. Types are those of whole
+    # columns: in parts, 100,000 columns take minutes.
+    table = pd.read_csv(
+        path, **layout, index_col=False, encoding="utf-8-sig", skipinitialspace=True, low_memory=False
+    )  # fmt: skip
+    table.columns = [f"column {i}" if layout["header"] is None else str(name) for i, name in enumerate(table.columns)]
+    return table
 
 
 def split_table(
@@ -82,18 +81,18 @@ def split_table(
     """Return the columns to learn from, which must be numeric, and the columns of factors, which may be anything."""
     if len(table) < 2:
         raise InputError(f"{path} has {plural(len(table), 'row')} of data; at least two are needed")
-    for name in (*factors, *columns):
+    for name, count in Counter((*factors, *columns)).items():
         if name not in table.columns:
             raise unknown(f"column of {path.name}", name, [str(c) for c in table.columns])
-        if (*factors, *columns).count(name) > 1:
+        if count > 1:
             raise InputError(f"column {name!r} of {path} is named more than once in --data.factors and --data.columns")
-    labels = table[list(factors)]
+    labels = table[list(factors)] if factors else pd.DataFrame(index=table.index)
     for name in factors:
         check_gaps(path, labels[name])
-    x = table[list(columns)] if columns else table.drop(columns=list(factors))
-    for name in x.columns:
-        if not pd.api.types.is_numeric_dtype(x[name]) or pd.api.types.is_bool_dtype(x[name]):
-            raise InputError(_describe_text_column(path, x[name]))
+    x = table[list(columns)] if columns else table.drop(columns=list(factors)) if factors else table
+    text = [j for j, dtype in enumerate(x.dtypes) if dtype.kind not in "iuf"]
+    if text:
+        raise InputError(_describe_text_column(path, x.iloc[:, text[0]]))
     return x, labels
 
 
