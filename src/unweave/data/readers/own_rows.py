@@ -80,7 +80,8 @@ def _read_folder(path: Path, selection: Selection, table: Path | None) -> Rows:
     rows = Rows(x, labels, names, "file")
     others = [p.relative_to(path).as_posix() for p in files_below(path) if p.suffix.lower() not in IMAGE_FORMATS]
     if others:
-        rows.notes.append(f"left out: {plural(len(others), 'file')} that are no images ({list_names(others)})")
+        what = "1 file that is no image" if len(others) == 1 else f"{len(others):,} files that are no images"
+        rows.notes.append(f"left out: {what} ({list_names(others)})")
     if len(labels.columns):
         rows.notes.append(f"labels from sub-folders: {', '.join(map(str, labels.columns))}")
     return rows if table is None else _with_table(rows, path, table, selection)
