@@ -40,9 +40,9 @@ class CodeDescription(NamedTuple):
     code: int
     """Number of the code, counted from 1 as in figures."""
     words: str
-    """The attributes that it moves, e.g. "slant (|r| = .93, -20 to 31°), a little width"."""
+    """What it changes, e.g. "slant (|r| = .93, -20 to 31°), a little width, especially at the top"."""
     attributes: tuple[MovedAttribute, ...]
-    """These attributes, strongest first; empty if there are none."""
+    """The attributes that it moves, strongest first; empty if there are none."""
     strength: float | None
     """How much it changes the observation, the strongest code being 1; None without a decoder."""
     region: str
@@ -88,9 +88,8 @@ class Description(NamedTuple):
 
     def _describe(self, entry: CodeDescription) -> str:
         """Return everything about a code, separated by semicolons."""
-        words = f"{entry.words}, especially at the {entry.region}" if entry.region and entry.attributes else entry.words
         match = "" if entry.counterpart is None else describe_counterpart(entry.counterpart)
-        return "; ".join(text for text in (words, self.scope(entry), match) if text)
+        return "; ".join(text for text in (entry.words, self.scope(entry), match) if text)
 
     def _rows(self, entry: CodeDescription) -> list[dict[str, Any]]:
         head: dict[str, Any] = {name: getattr(entry, name) for name in ("code", "words", "strength", "region")}
@@ -185,7 +184,7 @@ def describe_encoded(
     kind, entries = "attribute" if is_measurable(sample.x.shape[1:]) else "column", []
     for i, j in enumerate(shown):
         attributes, region = moved_attributes(effects, i), changed_region(effects, i)
-        words = describe_attributes(attributes) or describe_unnamed(effects, i, region, kind)
+        words = describe_attributes(attributes, region) or describe_unnamed(effects, i, region, kind)
         strength = None if effects.strength is None else float(effects.strength[i])
         counterpart = None if counterparts is None else counterparts[j]
         entries.append(CodeDescription(j + 1, words, attributes, strength, region, acts[i], counterpart))

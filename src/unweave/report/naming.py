@@ -135,13 +135,13 @@ def classes_of_local_codes(by_class: np.ndarray, factor: Factor) -> list[tuple[s
 # Words ----------------------------------------------------------------------------------------------------------------
 
 
-def describe_attributes(attributes: Sequence[MovedAttribute]) -> str:
+def describe_attributes(attributes: Sequence[MovedAttribute], region: str = "") -> str:
     """Return attributes in words, e.g. "slant (|r| = .93, -20 to 31°), a little width"; '' for none."""
     texts = []
     for i, attribute in enumerate(attributes):
         text = f"a little {attribute.words}" if attribute.is_little else attribute.words
         texts.append(f"{text} ({attribute.describe()})" if not i or not attribute.is_little else text)
-    return ", ".join(texts)
+    return ", ".join([*texts, f"especially at the {region}"] if region and texts else texts)
 
 
 def shorten_attributes(attributes: Sequence[MovedAttribute]) -> str:

@@ -38,6 +38,7 @@ from unweave.papers.flow_digits import (
 )
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.variables import read_variables, write_variables
 from unweave.papers.verdicts import Findings
 from unweave.report.figures.flows import draw_samples, draw_variable
 from unweave.report.figures.traversal import draw_grid
@@ -112,7 +113,8 @@ def tables(options: Options) -> list[TextTable]:
         return []
     rows = [[str(entry["settings"]["seed"]), *knee_cells(entry, SCORE, 3)] for entry in numbers]
     title = f"GIN on {options.data}, {describe_seeds(numbers)}"
-    return [TextTable(title, ("seed", "informative", "confidence", SCORE), rows)]
+    table = TextTable(title, ("seed", "informative", "confidence", SCORE), rows)
+    return [table, *read_variables(folders(options).results, f"Variables of GIN on {options.data}, first seed")]
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -143,6 +145,7 @@ def main(options: Options, output: Output = SILENT) -> None:
         update_numbers(places[seed], **{SCORE: round(bits, 5)})
         if seed == 0:
             draw(model, place, digits)
+    write_variables(place.results, digits.test, output)
     for table in tables(options):
         output.table(table)
     output.text(f"Numbers are in {place.results}, figures in {place.figures}.")

@@ -46,6 +46,7 @@ from unweave.papers.flow_digits import (
 )
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
+from unweave.papers.variables import read_variables, write_variables
 from unweave.papers.verdicts import Claim, Findings
 from unweave.report.figures.flows import class_centers, draw_variable
 from unweave.report.figures.style import make_panels
@@ -176,7 +177,12 @@ def tables(options: Options) -> list[TextTable]:
     ]
     title = f"Self-supervised GIN on {options.data}, {options.steps:,} steps"
     columns = ("learning rate", "seed", "informative", "confidence", "test nats per image")
-    return [TextTable(title, columns, rows, key_columns=2)] if rows else []
+    names = [
+        table
+        for rate in options.rates
+        for table in read_variables(rate_folder(options, rate), f"Variables at the learning rate {rate:g}, first seed")
+    ]
+    return [TextTable(title, columns, rows, key_columns=2), *names] if rows else []
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -203,6 +209,7 @@ def main(options: Options, output: Output = SILENT) -> None:
         if options.seeds > 1:
             train(options, [(rate, seed) for seed in range(1, options.seeds)], digits, output)
         draw(place, rate_folder(options, rate) / "seed-0", digits)
+        write_variables(rate_folder(options, rate), digits.test, output)
     for table in tables(options):
         output.table(table)
     output.text(f"Numbers are in {place.results}, figures in {place.figures}.")
