@@ -29,7 +29,8 @@ def write_variables(folder: Path, data: FactorData, output: Output = SILENT) -> 
     models = [catalog.load(path) for path in paths[:2]]
     if models:
         output.progress("Describing the variables")
-        tabulate_variables(describe(*models[:1], data, *models[1:])).to_csv(folder / FILE_NAME, index=False)
+        description = describe(models[0], data, models[1] if len(models) > 1 else None)
+        tabulate_variables(description).to_csv(folder / FILE_NAME, index=False)
 
 
 def tabulate_variables(description: Description) -> pd.DataFrame:
