@@ -148,7 +148,7 @@ def load(folder: str | Path, **networks: nn.Module | str) -> Method:
     config = read_config(Path(folder))
     name = str(config["method"])
     cls = next((cls for cls in methods().values() if name in (cls.name, *cls.aliases)), None)
-    if config["source"] is not None or cls is None:
+    if config.get("source") is not None or cls is None:
         own = f"{folder} holds a {name!r} that is not of the catalog. If the class is yours, import it and call its"
         raise InputError(f"{own} .load({str(folder)!r}), or `unweave draw` with --method mine.py:MyMethod")
     return cls.load(folder, **networks)

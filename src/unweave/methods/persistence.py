@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,8 +32,11 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Method")
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CONFIG_TYPES = {"method": str, "params": dict, "learned": dict, "arrays": list, "sha256": str}
 # Not in recipes by default, so that keys of earlier runs stay valid:
 OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number")
+
+FITTING_MODULES = {"unweave.methods.encoding", "unweave.methods.restarts"}  # store learned values in any method
 
 
 def write_method(method: Method, folder: Path) -> None:
@@ -79,6 +85,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     checksum = config.pop("checksum", None)
     if checksum != recipe_hash(config, 16):
         raise InputError(f"{folder / CONFIG} is truncated or altered: its checksum does not match. Save it again")
+    for name, kind in CONFIG_TYPES.items():
+        if not isinstance(config.get(name), kind):
+            raise InputError(f"{folder / CONFIG} was not written by unweave: {name!r} is missing, or of another type")
     check_hash(folder / WEIGHTS, config["sha256"])
     return config
 
@@ -88,7 +97,7 @@ def load_method(cls: type[M], folder: Path, networks: Mapping[str, Any]) -> M:
     config = read_config(folder)
     if config["method"] not in (cls.name, *cls.aliases):
         raise InputError(f"{folder} holds a {config['method']!r}: expected a {cls.name!r}")
-    if config["source"] != source_hash(cls):
+    if config.get("source") != source_hash(cls):
         raise InputError(f"{folder} was saved by another version of your class {cls.name!r}: its code has changed")
     saved = config.get("networks", {})
     check_networks(folder, saved, networks)
@@ -118,17 +127,49 @@ def _restore_learned(method: M, config: dict[str, Any], tensors: dict[str, Tenso
     rename = partial(_current_name, method.renamed)
     tensors = {rename(k): tensor for k, tensor in tensors.items()}
     weights = {k: tensors.pop(k) for k in list(tensors) if "." in k}
+    networks = {k.partition(".")[0] for k in weights}
     learned: dict[str, Any] = {rename(k): value for k, value in config["learned"].items()}
     learned |= {k: tensors.pop(k).numpy() for k in map(rename, config["arrays"])} | tensors
-    learned["shape_"] = tuple(learned["shape_"])
+    learned.pop("", None)  # values that were removed
+    _refuse_undeclared(type(method), [*learned, *networks])
+    learned["shape_"] = tuple(map(operator.index, learned["shape_"]))
     if "feature_names_in_" in learned:
         learned["feature_names_in_"] = np.array(learned["feature_names_in_"], dtype=object)
     for name, value in learned.items():
         setattr(method, name, value)
-    for name in {k.partition(".")[0] for k in weights}:  # needs the learned values
+    for name in networks:  # needs the learned values
         own = {k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{name}.")}
         setattr(method, name, method.rebuild_network(own))
     return method
+
+
+def _refuse_undeclared(cls: type[Method], names: Iterable[str]) -> None:
+    """Raise an error for a name that is no learned value of the class: a forged file could replace a method by it."""
+    is_ours = all(base.__module__.split(".")[0] in ("unweave", "sklearn", "builtins", "abc") for base in cls.__mro__)
+    declared = learned_names(cls) if is_ours else None
+    for name in names:
+        is_plain = name.isidentifier() and name.endswith("_") and not name.startswith("_") and not hasattr(cls, name)
+        if not is_plain or (declared is not None and name not in declared):
+            raise InputError(f"{name!r} is no learned value of {cls.name!r}: its file was forged. Do not trust it")
+
+
+@cache
+def learned_names(cls: type[Method]) -> frozenset[str]:
+    """Return the names with a final underscore in the code of a class of ours, its bases, and what these are fitted by.
+
+    >>> from unweave.methods import PCA
+    >>> "components_" in learned_names(PCA), "net_" in learned_names(PCA)
+    (True, False)
+    """
+    modules = {base.__module__ for base in cls.__mro__ if base.__module__.startswith("unweave.")} | FITTING_MODULES
+    loaders: list[Any] = [import_module(name).__loader__ for name in modules]
+    codes = [loader.get_code(name) for loader, name in zip(loaders, modules, strict=True)]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names |= {name for name in code.co_names if name.endswith("_")}
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return frozenset(names)
 
 
 def _check_jsonable(class_name: str, values: dict[str, Any]) -> None:
