@@ -2,6 +2,8 @@
 
 import os
 import signal
+import stat
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,8 +16,6 @@ from unweave.experiments.failures import read_failures
 from unweave.experiments.ray import Cluster
 from unweave.experiments.study import execute
 from unweave.experiments.study_file import read_study
-
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'unweave[ray]'")
 
 STUDY = '''"""Does a cluster do the same?"""
 import os
@@ -63,6 +63,7 @@ metrics = ["mcc"]
 
 @pytest.fixture(scope="module")
 def cluster():
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'unweave[ray]'")
     from ray.cluster_utils import Cluster as Nodes
 
     soon = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
@@ -169,6 +170,19 @@ def test_classes_of_a_file_beside_the_study_travel_too(cluster, tmp_path):
     (tmp_path / "study.py").write_text(code)
     study = read_study(tmp_path / "study.py")
     assert len(remote.execute_on_ray(study.runs, tmp_path / "out", metrics=["mcc"])) == 2
+
+
+def test_the_folder_of_a_node_is_private_and_one_for_each_study(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folders = {remote.node_folder(out) for out in ("/data/a/b", "/data/a-b", "/data/" + "long" * 60 + "/x" * 200)}
+    (home,) = {folder.parent for folder in folders}
+    assert len(folders) == 3 and max(len(folder.name) for folder in folders) < 120
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert remote.node_folder("/data/a/b") in folders
+    home.rmdir()
+    home.symlink_to(tmp_path)  # as another user may have made it, in a folder for the temporary files of all
+    with pytest.raises(InputError, match="belongs to another user, or is a link"):
+        remote.node_folder("/data/a/b")
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch, tmp_path):

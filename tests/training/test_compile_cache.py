@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 import pytest
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
@@ -71,11 +72,34 @@ def test_a_folder_that_the_user_has_named_is_used(monkeypatch, tmp_path):
     assert not compile_folder().exists()
 
 
-def test_a_folder_that_cannot_be_made_is_left_alone(monkeypatch, tmp_path):
+def test_where_the_folder_cannot_be_made_the_process_has_one_of_its_own(monkeypatch, tmp_path):
+    """The default of torch may have been made by another user."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "here").write_text("a file")
     use_compile_folder()
     mark_compiled("key")
-    assert VARIABLE not in os.environ
+    (folder,) = tmp_path.glob("unweave-compiled-*")
+    assert os.environ[VARIABLE] == str(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["link", "open", "foreign"])
+def test_a_folder_that_others_can_fill_is_not_used(monkeypatch, tmp_path, kind):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    compile_folder().parent.mkdir(parents=True)
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        compile_folder().symlink_to(tmp_path / "elsewhere")
+    elif kind == "open":
+        compile_folder().mkdir()
+        compile_folder().parent.chmod(0o777)
+    else:
+        compile_folder().mkdir()
+        monkeypatch.setattr(os, "getuid", lambda: 4321)
+    use_compile_folder()
+    assert os.environ[VARIABLE].startswith(str(tmp_path / "unweave-compiled-"))
+    with pytest.raises(InputError, match="another"):
+        unpack_cache(archive(tmp_path / "fine.tar.gz", {"cache/a": b"x"}))
 
 
 def test_another_machine_of_the_same_kind_gets_the_cache(tmp_path, monkeypatch):
@@ -125,27 +149,81 @@ def test_files_of_other_versions_or_of_no_cache_are_refused(tmp_path):
         unpack_cache(tmp_path / "missing")
 
 
-def test_files_that_lead_out_of_the_folder_or_that_others_may_write_are_refused(tmp_path):
-    escape = archive(tmp_path / "escape.tar.gz", {"cache/../../outside": b"x"})
+def member(name="cache/x", kind=tarfile.REGTYPE, link="", size=0):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, size
+    return info
+
+
+def forged(path, *members):
+    """Write a tar file with an identity and members whose content is zeros."""
+    identity = json.dumps(cache_identity()).encode()
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(member("identity.json", size=len(identity)), io.BytesIO(identity))
+        for info in members:
+            tar.addfile(info, io.BytesIO(bytes(info.size)) if info.isreg() else None)
+    return path
+
+
+ESCAPES = [
+    member("cache/../../outside"), member("cache/a/../../outside"), member("/etc/cron.d/x"), member("elsewhere"),
+    member("cache"), member("../cache/x"), member("cache/x", tarfile.SYMTYPE, "/etc/passwd"),
+    member("cache/x", tarfile.SYMTYPE, "y"), member("cache/x", tarfile.LNKTYPE, "identity.json"),
+    member("cache/x", tarfile.CHRTYPE), member("cache/x", tarfile.BLKTYPE), member("cache/x", tarfile.FIFOTYPE),
+    member("cache/x", tarfile.DIRTYPE), member("cache/x", tarfile.CONTTYPE), member("cache/x", tarfile.GNUTYPE_SPARSE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", ESCAPES, ids=lambda entry: f"{entry.name}-{entry.type.decode()}")
+def test_anything_but_plain_files_in_the_folder_is_refused(tmp_path, entry):
+    path = forged(tmp_path / "forged.tar.gz", member("cache/first", size=3), entry)
     with pytest.raises(InputError, match="cannot be unpacked"):
-        unpack_cache(escape)
-    with tarfile.open(tmp_path / "link.tar.gz", "w:gz") as tar:
-        identity = json.dumps(cache_identity()).encode()
-        head = tarfile.TarInfo("identity.json")
-        head.size = len(identity)
-        tar.addfile(head, io.BytesIO(identity))
-        link = tarfile.TarInfo("cache/link")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(link)
-    with pytest.raises(InputError, match="cannot be unpacked"):
-        unpack_cache(tmp_path / "link.tar.gz")
-    fine = archive(tmp_path / "fine.tar.gz", {"cache/a": b"x", "elsewhere": b"x"})
+        unpack_cache(path)
+    assert not compile_folder().exists(), "nothing is taken of such a file"
+    assert not (tmp_path / "outside").exists()
+
+
+def test_absurd_sizes_are_refused_before_they_fill_a_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_cache, "MAX_UNPACKED_BYTES", 2_000_000)
+    monkeypatch.setattr(compile_cache, "MAX_FILES", 50)
+    huge = forged(tmp_path / "huge.tar.gz", member("cache/a", size=1_500_000), member("cache/b", size=1_500_000))
+    with pytest.raises(InputError, match="holds more than 2,000,000 bytes"):
+        unpack_cache(huge)
+    with pytest.raises(InputError, match="holds more than 50 files"):
+        unpack_cache(forged(tmp_path / "many.tar.gz", *(member(f"cache/{i}") for i in range(60))))
+    with pytest.raises(InputError, match="a name without an end"):
+        unpack_cache(forged(tmp_path / "name.tar.gz", member("cache/" + "x" * 1_500_000)))
+    assert not compile_folder().exists()
+
+
+def test_damaged_files_are_refused(tmp_path):
+    whole = forged(tmp_path / "whole.tar.gz", member("cache/a", size=100_000)).read_bytes()
+    for i, content in enumerate([whole[:-20], whole[:100] + b"x" * 50 + whole[150:], b"", b"\x1f\x8b"]):
+        (tmp_path / f"{i}.tar.gz").write_bytes(content)
+        with pytest.raises(InputError, match=r"cannot be unpacked|is no cache"):
+            unpack_cache(tmp_path / f"{i}.tar.gz")
+    lists = [b"[", b"[1]", b'{"child_paths": 3}', b'{"child_paths": {"a": "/x/.."}}', b'{"child_paths": {"a": 1}}']
+    for i, content in enumerate(lists):
+        path = archive(tmp_path / f"list{i}.tar.gz", {"cache/triton/k/__grp__a.json": content})
+        with pytest.raises(InputError, match="cannot be unpacked"):
+            unpack_cache(path)
+
+
+def test_a_file_that_others_may_write_is_refused(tmp_path, monkeypatch):
+    fine = archive(tmp_path / "fine.tar.gz", {"cache/a": b"x"})
     fine.chmod(0o666)
     with pytest.raises(InputError, match="all users may write to it"):
         unpack_cache(fine)
     fine.chmod(0o600)
-    assert unpack_cache(fine) == 1  # what is not in its folder is not taken
+    assert unpack_cache(fine) == 1
     assert [path.name for path in compile_folder().iterdir()] == ["a"]
+    owner = os.geteuid() + 1
+    if os.geteuid() == 0:
+        os.chown(fine, owner, -1)  # the files of the administrator are trusted
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: owner)
+    with pytest.raises(InputError, match="belongs to another user"):
+        unpack_cache(fine)
 
 
 STEPS = """

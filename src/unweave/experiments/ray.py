@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
 import socket
 import sys
 import tarfile
@@ -25,9 +24,11 @@ from unweave.experiments.runner import Notify, RunSettings, is_finished, resumab
 from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.methods.user_networks import attach_user_code
 from unweave.utils.errors import InputError, plural
-from unweave.utils.storage import atomic_folder, source_hash, write_atomic
+from unweave.utils.private import private_folder, user_id
+from unweave.utils.storage import atomic_folder, recipe_hash, source_hash, write_atomic
 
 MAX_RETRIES = 20  # restarts of a pack whose worker or node was lost
+MAX_FOLDER_NAME = 80  # characters of the name of a study in that of a node's folder
 POLL_SECONDS = 2.0  # between polls of the running tasks
 
 
@@ -175,8 +176,7 @@ def _execute_pack_on_worker(
     torch.set_num_threads(1)  # the task requested one CPU
     place, keys = Path(out), [run.key for run in pack]
     if bring_home:  # one folder per study and node, so that a restarted pack finds its checkpoint
-        name = out.replace(os.sep, "-")
-        place = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}{name}-{socket.gethostname()}"
+        place = node_folder(out)
         clear_failures(place, keys)  # the driver decided which failures to retry
     complete = execute_missing(
         pack, place, StudyProgress(keys, place), RunSettings(catalog.run_metrics(metrics), evaluated, jobs=1)
@@ -186,6 +186,12 @@ def _execute_pack_on_worker(
     archives = {key: _archive_run(place / key) for key in keys if (place / key).is_dir()}
     records = {key: failure_path(place, key) for key in keys}
     return True, archives, {key: path.read_text() for key, path in records.items() if path.is_file()}
+
+
+def node_folder(out: str) -> Path:
+    """Return the private folder of this node for the runs of a study whose own folder is `out` on the driver."""
+    name = f"{Path(out).name[:MAX_FOLDER_NAME]}-{recipe_hash([out, socket.gethostname()])}"
+    return private_folder(Path(tempfile.gettempdir()) / f"unweave-{user_id()}") / name
 
 
 def _archive_run(folder: Path) -> bytes:

@@ -1,11 +1,14 @@
 """The cache of compiled steps: a folder of the user's own for each combination of versions and device.
 
 torch stores what it compiles in the folder TORCHINDUCTOR_CACHE_DIR. By default that is a folder for temporary files,
-which other users may create first and which a restart removes. Entries of the cache are code that is executed.
+which other users may create first and which a restart removes. Entries of the cache are code that is executed, so they are
+stored in private folders alone.
 """
 
 from __future__ import annotations
 
+import atexit
+import gzip
 import hashlib
 import importlib.metadata
 import io
@@ -17,7 +20,8 @@ import stat
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,12 +30,17 @@ import torch
 from unweave.data.downloads import cache_folder
 from unweave.nn import lane_conv, lane_conv_ops
 from unweave.utils.errors import InputError
+from unweave.utils.private import private_folder, user_id
 from unweave.utils.storage import atomic_file
 
 VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 STEPS = "unweave-steps"  # folder of empty files named after the steps that were compiled
 IDENTITY_FILE = "identity.json"
+FOLDER = "cache"  # of the files in an archive
 MAX_IDENTITY_BYTES = 10_000
+MAX_UNPACKED_BYTES = 4_000_000_000  # of an archive; that of a study has some hundred million
+MAX_FILES = 200_000  # in an archive
+MAX_READ = 1_000_000  # bytes that are read at once; names in an archive are read at once
 
 
 def cache_identity() -> dict[str, str]:
@@ -68,12 +77,11 @@ def use_compile_folder() -> None:
     """Let torch store compiled steps in the user's cache folder, unless the user has named another one."""
     if user_folder() is not None:
         return
-    folder = compile_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)  # raises an error if the folder belongs to another user
-    except OSError:
-        return  # torch's own default is used
+        folder = private_folder(compile_folder())
+    except InputError:  # torch's own default could have been made by another user: compile for this process alone
+        folder = Path(tempfile.mkdtemp(prefix="unweave-compiled-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ[VARIABLE] = str(folder)
     os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
 
@@ -143,7 +151,7 @@ def pack_cache(path: Path) -> int:
         head.size = len(identity)
         archive.addfile(head, io.BytesIO(identity))
         for name in files:
-            archive.add(name, arcname=str(PurePosixPath("cache", *name.relative_to(folder).parts)), recursive=False)
+            archive.add(name, arcname=str(PurePosixPath(FOLDER, *name.relative_to(folder).parts)), recursive=False)
     path.chmod(0o600)
     return len(files)
 
@@ -155,23 +163,57 @@ def unpack_cache(path: Path) -> int:
         InputError: If it is no such file, comes from other versions or another device, holds anything but plain files
             inside of its folder, or may be changed by other users.
     """
-    _refuse_foreign_file(path)
+    if not path.is_file():
+        raise InputError(f"{path} is no file: expected one that `unweave cache pack` has written")
     try:
-        with tarfile.open(path, "r:gz") as archive:
-            _check_identity(archive, path)
-            with tempfile.TemporaryDirectory() as temporary:
-                archive.extractall(temporary, filter="data")  # refuses paths and links that lead outside
-                return _move_files(Path(temporary) / "cache")
-    except (tarfile.TarError, EOFError, OSError) as error:
+        with path.open("rb") as file, tempfile.TemporaryDirectory() as temporary:
+            _refuse_foreign_file(path, os.fstat(file.fileno()))
+            content: Any = _LimitedReader(gzip.GzipFile(fileobj=file))
+            with tarfile.open(fileobj=content, mode="r:") as archive:
+                _check_identity(archive, path)
+                archive.extractall(temporary, _plain_members(archive), filter="data")
+                return _move_files(Path(temporary) / FOLDER)
+    except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path} cannot be unpacked: {error}") from error
 
 
-def _refuse_foreign_file(path: Path) -> None:
+class _LimitedReader:
+    """A file for `tarfile` that ends with an error where an archive of compiled steps would be absurdly large."""
+
+    def __init__(self, file: gzip.GzipFile) -> None:
+        self.file = file
+        self.tell = file.tell
+
+    def read(self, size: int) -> bytes:
+        if size > MAX_READ or self.tell() + size > MAX_UNPACKED_BYTES:
+            raise tarfile.ReadError(f"it holds more than {MAX_UNPACKED_BYTES:,} bytes, or a name without an end")
+        return self.file.read(size)
+
+    def seek(self, place: int) -> int:
+        if place > MAX_UNPACKED_BYTES:
+            raise tarfile.ReadError(f"it holds more than {MAX_UNPACKED_BYTES:,} bytes")
+        return self.file.seek(place)
+
+
+def _plain_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the files in the folder of the cache; raise an error for links, devices and paths that lead elsewhere."""
+    for count, member in enumerate(archive):
+        parts = PurePosixPath(member.name).parts
+        is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+        if count == 0:
+            continue  # the identity
+        if not is_plain or parts[:1] != (FOLDER,) or ".." in parts or len(parts) < 2:
+            raise tarfile.ReadError(f"{member.name!r} is no plain file in {FOLDER}/")
+        if count > MAX_FILES:
+            raise tarfile.ReadError(f"it holds more than {MAX_FILES:,} files")
+        yield member
+
+
+def _refuse_foreign_file(path: Path, status: os.stat_result) -> None:
     """Raise an error for a file that another user owns or may write to: its content is executed."""
-    if not path.is_file():
-        raise InputError(f"{path} is no file: expected one that `unweave cache pack` has written")
-    status = path.stat()
-    is_own = not hasattr(os, "getuid") or status.st_uid in (0, os.getuid())
+    is_own = not hasattr(os, "getuid") or status.st_uid in (0, user_id())
     if not is_own or status.st_mode & stat.S_IWOTH:
         text = f"{path} belongs to another user, or all users may write to it"
         raise InputError(f"{text}: what it holds would be executed; copy it from a source you trust")
@@ -184,6 +226,8 @@ def _check_identity(archive: tarfile.TarFile, path: Path) -> None:
     if file is None:
         raise InputError(f"{path} is no cache: expected a file that `unweave cache pack` has written")
     packed, here = json.loads(file.read(MAX_IDENTITY_BYTES)), cache_identity()
+    if not isinstance(packed, dict):
+        raise InputError(f"{path} is no cache: its {IDENTITY_FILE} holds no versions")
     other = {name: value for name, value in packed.items() if value != here.get(name)}
     if other or packed.keys() != here.keys():
         text = ", ".join(f"{name} {value} (here {here.get(name)})" for name, value in other.items())
@@ -192,25 +236,29 @@ def _check_identity(archive: tarfile.TarFile, path: Path) -> None:
 
 def _move_files(folder: Path) -> int:
     """Move files to the cache, those that it has already too; return their number."""
-    target = compile_folder()
-    target.mkdir(parents=True, exist_ok=True, mode=0o700)
-    target.chmod(0o700)
+    target = private_folder(compile_folder())
     files = _files(folder)
     for file in files:
         place = target / file.relative_to(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(place) as out:
-            out.write(_relocated(file, place.parent))
+        with atomic_file(place) as out, file.open("rb") as content:
+            if file.name.startswith("__grp__"):
+                out.write(_relocated(file, place.parent))
+            else:
+                shutil.copyfileobj(content, out)
     return len(files)
 
 
 def _relocated(file: Path, folder: Path) -> bytes:
-    """Return the content of a file; Triton's lists of the files of a kernel get the paths of this machine."""
-    if not file.name.startswith("__grp__"):
-        return file.read_bytes()
-    group = json.loads(file.read_text())
-    paths = {name: str(folder / Path(path).name) for name, path in group.get("child_paths", {}).items()}
-    return json.dumps(group | {"child_paths": paths}).encode()
+    """Return Triton's list of the files of a kernel, with the paths of this machine."""
+    group = json.loads(file.read_text()) if file.stat().st_size <= MAX_READ else None
+    children = group.get("child_paths", {}) if isinstance(group, dict) else None
+    if not isinstance(group, dict) or not isinstance(children, dict) or set(map(type, children.values())) - {str}:
+        raise tarfile.ReadError(f"{file.name} is no list of the files of a kernel")
+    names = {name: PurePosixPath(path).name for name, path in children.items()}
+    if ".." in names.values():
+        raise tarfile.ReadError(f"{file.name} names a file outside of its folder")
+    return json.dumps(group | {"child_paths": {name: str(folder / own) for name, own in names.items()}}).encode()
 
 
 def _files(folder: Path) -> list[Path]:
