@@ -1,8 +1,8 @@
 """The cache of compiled steps: a folder of the user's own for each combination of versions and device.
 
 torch stores what it compiles in the folder TORCHINDUCTOR_CACHE_DIR. By default that is a folder for temporary files,
-which other users may create first and which a restart removes. Entries of the cache are code that is executed, so they are
-stored in private folders alone.
+which other users may create first and which a restart removes. Entries of the cache are code that is executed, so they
+are stored in private folders alone.
 """
 
 from __future__ import annotations
