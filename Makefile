@@ -4,6 +4,7 @@
 # make check  ruff, mypy, codespell, and the links of the docs site
 # make docs   build the docs site with its gallery: docs/_build/html/index.html
 # make package  build wheel and sdist, install the wheel elsewhere and use it there
+# make mutants  how many small faults, put into the code on purpose, the tests notice (hours; MUTANTS="--sample 40" less)
 # make bench  timings against named peers (slow; not part of the tests)
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-ray check docs docs-draft package bench clean
+.PHONY: demo test test-ray check docs docs-draft package mutants bench clean
 
 demo: $(READY)
 	$(BIN)/unweave demo
@@ -38,6 +39,9 @@ docs-draft: $(READY)
 
 package: $(READY)
 	$(BIN)/python .ci/check_wheel.py
+
+mutants: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants.run --jobs $(WORKERS) $(MUTANTS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/spectral.py

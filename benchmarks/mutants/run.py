@@ -1,0 +1,173 @@
+"""Mutation score: how many small faults, put into the code on purpose, the tests notice.
+
+make mutants
+python -m benchmarks.mutants.run --modules metrics training/checkpoint.py --sample 40 --seed 1
+
+A mutant is one module with one fault: another operator, constant, argument or a statement less. It is shown to the
+tests that run its line, until one fails. Results are kept in `build/mutants`: a mutant that was killed is not run
+again, one that survived is when its tests have changed. Faults that change nothing that matters do not count; they are
+listed with their reasons in `equivalent.toml`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.mutants.mutators import Mutant, find_mutants
+from benchmarks.mutants.reach import Reach, find_tests, trace_tests
+from benchmarks.mutants.results import Result, Store, hash_tests, print_survivors, table
+from benchmarks.mutants.sandbox import PACKAGE, ROOT, Process, Sandbox, warm_up
+
+OUT = ROOT / "build" / "mutants"
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+SECONDS, SLOWER = 30.0, 3.0  # a mutant may take so long, and so many times what its tests take when they are traced
+
+
+class Group(NamedTuple):
+    """Modules, and the files of tests that may notice their faults."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    by_name: bool = False  # show a mutant to its module's test file even if tracing does not see it: other processes
+
+
+GROUPS = {
+    "losses": Group(
+        ("nn/functional.py", "methods/vae/*.py", "methods/flows/*.py", "methods/invariance/*.py",
+         "methods/infogan_cr.py", "methods/intervention.py"),
+        ("tests/nn/test_functional.py", "tests/methods/vae/test_*.py", "tests/methods/flows/test_*.py",
+         "tests/methods/invariance/test_*.py", "tests/methods/test_in*.py", "tests/methods/test_contract.py"),
+    ),
+    "metrics": Group(("metrics/*.py",), ("tests/metrics/test_*.py",)),
+    "spectral": Group(("methods/spectral/*.py",), ("tests/methods/spectral/test_*.py",)),
+    "checkpoint": Group(("training/checkpoint.py",), ("tests/training/test_checkpoint.py",), by_name=True),
+    "storage": Group(
+        ("utils/storage.py", "utils/locks.py", "utils/files.py", "utils/private.py"), ("tests/utils/test_*.py",),
+        by_name=True,
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--modules", nargs="+", default=list(GROUPS), help=f"groups {[*GROUPS]} or modules of them")
+    parser.add_argument("--sample", type=int, default=None, help="mutants of each group, by default all")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample; a larger one contains a smaller one")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of results, copies and traces")
+    options = parser.parse_args()
+    warm_up()
+    results: list[Result] = []
+    for name, group in GROUPS.items():
+        modules = chosen_modules(name, group, options.modules)
+        if modules:
+            mutants = draw((m for module in modules for m in mutants_of(module)), options.sample, options.seed)
+            results += run_group(group, mutants, options.out.absolute(), options.jobs)
+    print_survivors(results)
+    print(table(results))
+
+
+def chosen_modules(name: str, group: Group, asked: Iterable[str]) -> list[str]:
+    """Return the modules of a group that were asked for, by the group's name or by their own."""
+    package = ROOT / PACKAGE
+    modules = [str(path.relative_to(package)) for pattern in group.modules for path in sorted(package.glob(pattern))]
+    return modules if name in asked else [module for module in modules if module in asked]
+
+
+def mutants_of(module: str) -> list[Mutant]:
+    """Return all mutants of a module of this repository."""
+    return find_mutants(module, (ROOT / PACKAGE / module).read_text())
+
+
+def draw(mutants: Iterable[Mutant], count: int | None, seed: int) -> list[Mutant]:
+    """Return a random sample in the order of the source; whether a mutant is in it depends on no other's code."""
+    every = list(mutants)
+    ranked = sorted(every, key=lambda mutant: hashlib.sha256(f"{seed} {mutant.digest}".encode()).hexdigest())
+    drawn = {mutant.digest for mutant in ranked[:count]}
+    return [mutant for mutant in every if mutant.digest in drawn]
+
+
+def find_relevant(mutant: Mutant, group: Group, reach: Reach) -> list[str]:
+    """Return the tests that run a mutant's lines, the module's own first and then the fastest."""
+    name = Path(mutant.module).stem
+    own = f"test_{name}.py"
+    near = [(own not in test, seconds, test) for test, (seconds, lines) in reach.items()
+            if mutant.lines & lines.get(mutant.module, set()) or (group.by_name and own in test)]  # fmt: skip
+    return [test for _, _, test in sorted(near)]
+
+
+def run_group(group: Group, mutants: list[Mutant], out: Path, jobs: int) -> list[Result]:
+    """Run the mutants of a group that have no result yet, and return all results in their order."""
+    listed = tomllib.loads(EQUIVALENT.read_text())
+    results = {m.digest: Result(m, "equivalent", listed[m.module][m.key])
+               for m in mutants if m.key in listed.get(m.module, {})}  # fmt: skip
+    sandboxes = [Sandbox(out / f"sandbox-{i}") for i in range(jobs)]
+    reach = trace_tests(sandboxes[0], find_tests(*group.tests), out / "reach")
+    store = Store(out / "results.jsonl")
+    waiting = []
+    for mutant in mutants:
+        tests = find_relevant(mutant, group, reach)
+        known = store.find(mutant, hash_tests(tests, ROOT))
+        if mutant.digest in results:
+            continue
+        if known or not tests:
+            results[mutant.digest] = known or Result(mutant, "survived", "no test runs it")
+        else:
+            waiting.append(Job(mutant, tests, SECONDS + SLOWER * sum(reach[test][0] for test in tests)))
+    print(f"{len(mutants)} mutants, {len(waiting)} of them to run", flush=True)
+    for job, result in run_all(sandboxes, waiting):
+        results[result.mutant.digest] = result
+        store.add(result, hash_tests(job.tests, sandboxes[0].root))
+        print(f"{result.outcome:9}{result.mutant.module}: {result.mutant.key}"[:200], flush=True)
+    return [results[mutant.digest] for mutant in mutants]
+
+
+class Job(NamedTuple):
+    """A mutant to run."""
+
+    mutant: Mutant
+    tests: list[str]
+    seconds: float  # until it counts as timed out
+
+
+def run_all(sandboxes: list[Sandbox], jobs: list[Job]) -> Iterator[tuple[Job, Result]]:
+    """Run mutants in as many processes as there are sandboxes; yield results as they come."""
+    running: dict[int, tuple[Process, Job, str]] = {}
+    queue = jobs[::-1]
+    while queue or running:
+        for i, sandbox in enumerate(sandboxes):
+            if i not in running and queue:
+                job = queue.pop()
+                path = sandbox.path(job.mutant.module)
+                running[i] = sandbox.start(partial(run_tests, job), job.seconds), job, path.read_text()
+            elif i in running and running[i][0].poll():
+                process, job, original = running.pop(i)
+                sandbox.path(job.mutant.module).write_text(original)
+                outcome = {"0": "survived", "timeout": "timeout"}.get(process.result, "killed")
+                yield job, Result(job.mutant, outcome, _first_failure(sandbox) if outcome == "killed" else "")
+        time.sleep(0.01)
+
+
+def run_tests(job: Job) -> int:
+    """Put the mutant into the package and run its tests until one fails; return the exit code of pytest."""
+    (Path.cwd() / PACKAGE / job.mutant.module).write_text(job.mutant.source)
+    temporary = f"--basetemp={Path.cwd().parent / 'tmp'}"
+    return int(pytest.main([*job.tests, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", temporary]))
+
+
+def _first_failure(sandbox: Sandbox) -> str:
+    lines = sandbox.log.read_text(errors="replace").splitlines()
+    return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), "")
+
+
+if __name__ == "__main__":
+    main()
