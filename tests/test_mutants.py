@@ -8,7 +8,7 @@ import time
 import pytest
 from benchmarks.mutants.mutators import find_mutants
 from benchmarks.mutants.results import Result, Store, table
-from benchmarks.mutants.run import GROUPS, chosen_modules, draw, mutants_of, find_relevant
+from benchmarks.mutants.run import GROUPS, chosen_modules, draw, find_relevant, mutants_of
 from benchmarks.mutants.sandbox import Process
 
 SOURCE = '''"""Module."""
@@ -106,11 +106,13 @@ def test_a_mutant_is_shown_to_the_tests_that_run_its_lines():
     reach = {
         "tests/metrics/test_slow.py::a": (3.0, {"metrics/mig.py": {11}}),
         "tests/metrics/test_quick.py::b": (0.1, {"metrics/mig.py": {11, 12}}),
-        "tests/metrics/test_mig.py::c": (9.0, {"metrics/mig.py": {11}}),
+        "tests/metrics/test_mig.py::c": (0.2, {"metrics/mig.py": {11}}),
         "tests/metrics/test_mig.py::d": (0.1, {"metrics/mig.py": {16}, "metrics/dci.py": {11}}),
     }
     slow, quick, own, elsewhere = reach
-    assert find_relevant(mutant, GROUPS["metrics"], reach) == [own, quick, slow]
+    assert find_relevant(mutant, GROUPS["metrics"], reach) == [own, quick, slow], "its own test before a quicker one"
+    assert find_relevant(mutant, GROUPS["metrics"], reach, limit=0.31) == [own, quick]
+    assert find_relevant(mutant, GROUPS["metrics"], reach, limit=0.0) == [own], "one at least"
     assert elsewhere in find_relevant(mutant, GROUPS["metrics"]._replace(by_name=True), reach)
 
 

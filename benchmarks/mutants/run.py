@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
+import math
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -29,6 +31,8 @@ from benchmarks.mutants.sandbox import PACKAGE, ROOT, Process, Sandbox, warm_up
 
 OUT = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+OTHERS_LATER = 3  # a test of another module is run when it takes a third of the time of the module's own
+FIRST_TESTS = 4  # collected before the others, because they often suffice
 SECONDS, SLOWER = 30.0, 3.0  # a mutant may take so long, and so many times what its tests take when they are traced
 
 
@@ -63,6 +67,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=None, help="mutants of each group, by default all")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample; a larger one contains a smaller one")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of tests for a mutant, by default all of them")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of results, copies and traces")
     options = parser.parse_args()
     warm_up()
@@ -71,7 +76,7 @@ def main() -> None:
         modules = chosen_modules(name, group, options.modules)
         if modules:
             mutants = draw((m for module in modules for m in mutants_of(module)), options.sample, options.seed)
-            results += run_group(group, mutants, options.out.absolute(), options.jobs)
+            results += run_group(group, mutants, options.out.absolute(), options.jobs, options.seconds)
     print_survivors(results)
     print(table(results))
 
@@ -96,16 +101,17 @@ def draw(mutants: Iterable[Mutant], count: int | None, seed: int) -> list[Mutant
     return [mutant for mutant in every if mutant.digest in drawn]
 
 
-def find_relevant(mutant: Mutant, group: Group, reach: Reach) -> list[str]:
-    """Return the tests that run a mutant's lines, the module's own first and then the fastest."""
-    name = Path(mutant.module).stem
-    own = f"test_{name}.py"
-    near = [(own not in test, seconds, test) for test, (seconds, lines) in reach.items()
+def find_relevant(mutant: Mutant, group: Group, reach: Reach, limit: float = math.inf) -> list[str]:
+    """Return the tests that run a mutant's lines, the fastest and the module's own first, up to a sum of seconds."""
+    own = f"test_{Path(mutant.module).stem}.py"
+    near = [((1 if own in test else OTHERS_LATER) * seconds, seconds, test) for test, (seconds, lines) in reach.items()
             if mutant.lines & lines.get(mutant.module, set()) or (group.by_name and own in test)]  # fmt: skip
-    return [test for _, _, test in sorted(near)]
+    near.sort()
+    total = itertools.accumulate(seconds for _, seconds, _ in near)
+    return [test for (_, _, test), so_far in zip(near, total, strict=True) if so_far <= limit or test == near[0][2]]
 
 
-def run_group(group: Group, mutants: list[Mutant], out: Path, jobs: int) -> list[Result]:
+def run_group(group: Group, mutants: list[Mutant], out: Path, jobs: int, limit: float) -> list[Result]:
     """Run the mutants of a group that have no result yet, and return all results in their order."""
     listed = tomllib.loads(EQUIVALENT.read_text())
     results = {m.digest: Result(m, "equivalent", listed[m.module][m.key])
@@ -115,7 +121,7 @@ def run_group(group: Group, mutants: list[Mutant], out: Path, jobs: int) -> list
     store = Store(out / "results.jsonl")
     waiting = []
     for mutant in mutants:
-        tests = find_relevant(mutant, group, reach)
+        tests = find_relevant(mutant, group, reach, limit)
         known = store.find(mutant, hash_tests(tests, ROOT))
         if mutant.digest in results:
             continue
@@ -161,7 +167,11 @@ def run_tests(job: Job) -> int:
     """Put the mutant into the package and run its tests until one fails; return the exit code of pytest."""
     (Path.cwd() / PACKAGE / job.mutant.module).write_text(job.mutant.source)
     temporary = f"--basetemp={Path.cwd().parent / 'tmp'}"
-    return int(pytest.main([*job.tests, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", temporary]))
+    for tests in (job.tests[:FIRST_TESTS], job.tests[FIRST_TESTS:]):
+        code = pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", temporary]) if tests else 0
+        if code != 0:
+            return int(code)
+    return 0
 
 
 def _first_failure(sandbox: Sandbox) -> str:

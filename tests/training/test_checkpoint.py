@@ -1,15 +1,19 @@
 """Checkpoints: a stopped run resumes, a foreign or damaged file is ignored."""
 
+import io
 import time
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 from tests.helpers import DATA, StopTraining, X, flat_weights, small_method, stop_at, train_all, validate
 from unweave.data.conversion import as_data
 from unweave.methods import FactorVAE
-from unweave.training.checkpoint import Checkpoint, read_seconds
+from unweave.training.checkpoint import Checkpoint, read_note, read_seconds, read_step
 from unweave.training.loop import train
 
 
@@ -104,3 +108,79 @@ def test_saving_takes_a_small_share_of_the_time(tmp_path):
     assert not (tmp_path / "c").exists()
     saver.save_if_due([], 10_000, 1, last=True)
     assert (tmp_path / "c").exists()
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self):
+        self.now, self.saving = 100.0, 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.5, 4.0])
+def test_training_loses_a_twentieth_of_its_time_to_saving_and_some_seconds_to_a_kill(tmp_path, monkeypatch, cost):
+    """Steps of a tenth of a second, for an hour: saves are as rare as their cost demands, and no rarer."""
+    clock = Clock()
+
+    @contextmanager
+    def slow_file(path):
+        clock.now += cost
+        clock.saving += cost
+        moments.append(clock.now)
+        yield io.BytesIO()
+
+    moments: list[float] = []
+    monkeypatch.setattr("unweave.training.checkpoint.time", clock)
+    monkeypatch.setattr("unweave.training.checkpoint.atomic_file", slow_file)
+    saver = Checkpoint(tmp_path / "c", "about")
+    for step in range(1, 36_001):
+        clock.now += 0.1
+        saver.save_if_due([], step, 10**9, last=False)
+    gaps = np.diff(moments)
+    assert clock.saving <= 0.05 * (clock.now - 100)
+    allowed = max(10.0, 20 * cost)
+    assert gaps.max() <= allowed + cost + 0.3, "work of this many seconds is what a kill can cost"
+    assert gaps[1:].min() >= allowed - 0.3
+
+
+def test_a_save_is_due_after_so_many_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr("unweave.training.checkpoint.time", Clock())
+    saver = Checkpoint(tmp_path / "c", "about")
+    steps = []
+    for step in range(1, 26):
+        saver.save_if_due([], step, 10, last=step == 25)
+        if read_step(tmp_path / "c") == step:
+            steps.append(step)
+    assert steps == [10, 20, 25]
+
+
+def test_what_a_checkpoint_says_of_itself(tmp_path):
+    file = tmp_path / "c"
+    assert (read_note(file), read_seconds(file), read_step(file)) == ("", 0.0, 0)
+    saver = Checkpoint(file, {"a": 1}, note="four lanes")
+    saver.restore([], "loop")
+    saver.save_if_due([], 7, 10, last=True)
+    assert (read_note(file), read_step(file)) == ("four lanes", 7)
+    assert 0 <= read_seconds(file) < 10
+    assert Checkpoint(file, {"a": 1}).previous_strategy() == "loop"
+    assert Checkpoint(file, {"a": 2}).previous_strategy() == ""
+    assert Checkpoint(None, {"a": 1}).previous_strategy() == ""
+    again = Checkpoint(file, {"a": 1})
+    assert again.restore([], "loop") == 7
+    Checkpoint(None, {}).save_if_due([], 1, 1, last=True)  # without a path nothing is written
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def test_a_checkpoint_with_other_tensors_is_of_another_version(tmp_path):
+    file = tmp_path / "a.checkpoint"
+    train_all([small_method("beta-vae", steps=100)], checkpoint=file)
+    with safe_open(file, "pt") as stored:
+        names, metadata = list(stored.keys()), stored.metadata()
+        tensors = {name: stored.get_tensor(name) for name in names}
+    for changed in (dict(list(tensors.items())[1:]), tensors | {"0/more": torch.zeros(2)}):
+        save_file(changed, file, metadata)
+        with pytest.warns(UserWarning, match="written by another version: training starts from the beginning"):
+            train_all([small_method("beta-vae", steps=100)], checkpoint=file)

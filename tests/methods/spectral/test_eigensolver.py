@@ -51,3 +51,46 @@ def test_a_trivial_vector_is_projected_out():
     found, vectors = smallest_eigenvectors(M, 2, trivial=Q[:, 0], n_converged=2)
     np.testing.assert_allclose(found, [1e-6, 2e-6], rtol=1e-4)
     assert np.rad2deg(subspace_angles(vectors, Q[:, 1:3])).max() < 0.1
+
+
+def matrix_of(values, seed=0):
+    """A matrix with known eigenvalues, the first of them of the constant vector; and its eigenvectors."""
+    n = len(values)
+    Q = np.random.default_rng(seed).normal(size=(n, n))
+    Q[:, 0] = 1
+    Q = np.linalg.qr(Q)[0]
+    return csc_matrix((Q * values) @ Q.T), Q
+
+
+@pytest.mark.parametrize("smallest", [1e-1, 1e-9])
+@pytest.mark.parametrize("direct", [True, False])
+def test_the_iteration_goes_on_until_vectors_stand_still(smallest, direct):
+    """Eigenvalues close to each other: every iteration only halves the angle to the eigenvectors that are sought."""
+    if smallest < 1e-3 and not direct:
+        pytest.skip("this is what the factorization is for")
+    small = smallest * np.array([1.0, 1.1, 2, 2.2, 2.4])
+    M, Q = matrix_of(np.concatenate([[0.0], small, np.linspace(0.5, 1, 494)]))
+    values, vectors = smallest_eigenvectors(M, 3, n_converged=2, direct=direct)
+    assert subspace_angles(vectors[:, :2], Q[:, 1:3]).max() < 5e-3
+    np.testing.assert_allclose(values[:2], small[:2], rtol=1e-3)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [30, 401])
+@pytest.mark.parametrize("direct", [True, False])
+def test_vectors_are_sorted_orthonormal_and_orthogonal_to_the_trivial_one(size, direct):
+    rng = np.random.default_rng(1)
+    trivial = rng.normal(size=size)
+    Q = np.linalg.qr(np.column_stack([trivial, rng.normal(size=(size, size - 1))]))[0]
+    M = csc_matrix((Q * np.concatenate([[0.0, 0.01, 0.02, 0.04], np.linspace(0.4, 1, size - 4)])) @ Q.T)
+    values, vectors = smallest_eigenvectors(M, 3, trivial=7 * trivial, n_converged=3, direct=direct)
+    assert vectors.shape == (size, 3)
+    np.testing.assert_allclose(values, [0.01, 0.02, 0.04], rtol=1e-3)
+    assert np.abs(trivial @ vectors).max() < 1e-6 * np.linalg.norm(trivial)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * Q[:, 1:4], 0)), 1, atol=1e-3)
+
+
+def test_more_vectors_than_there_are_is_all_of_them():
+    M, _ = matrix_of(np.linspace(0, 1, 5))
+    values, vectors = smallest_eigenvectors(M, 9, n_converged=2)
+    assert vectors.shape[0] == 5 and len(values) == vectors.shape[1] == 4

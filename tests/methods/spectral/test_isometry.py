@@ -53,3 +53,63 @@ def test_a_circular_code_is_used_besides_every_choice():
     choice = select_columns(np.column_stack([np.cos(turn), height]), 1, pairs, steps=steps)
     assert choice.columns == (1,)
     assert choice.score > 0.999
+
+
+def test_near_pairs_are_a_twentieth_of_all_pairs_by_default():
+    """The share of Horan, Richardson and Weiss (2021)."""
+    x = np.random.default_rng(0).uniform(size=(81, 2))
+    pairs = closest_pairs(x)
+    assert len(pairs.dx) == 81 * 80 // 2 // 20
+    assert (pairs.i < pairs.j).all()
+    np.testing.assert_allclose(np.linalg.norm(x[pairs.i] - x[pairs.j], axis=1), pairs.dx)
+    every = np.sort(np.linalg.norm(x[:, None] - x, axis=2)[np.triu_indices(81, 1)])
+    np.testing.assert_allclose(np.sort(pairs.dx), every[: len(pairs.dx)])
+    assert len(closest_pairs(x[:3]).dx) == 1, "one pair at least"
+
+
+def bent_and_straight(bend):
+    """Three columns: a factor that is stretched by a bend, another factor, and the first one unstretched."""
+    z = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    stretched = z[:, 0] + bend * z[:, 0] ** 3
+    return np.column_stack([stretched, z[:, 1], z[:, 0]]), closest_pairs(z, 0.02)
+
+
+def test_later_columns_win_only_if_they_score_higher_by_more_than_the_margin():
+    y, pairs = bent_and_straight(0.4)
+    first = select_columns(y[:, :2], 2, pairs).score
+    best = select_columns(y, 2, pairs, margin=0.0)
+    assert best.columns == (1, 2) and best.score > 0.999
+    gain = best.score - first
+    assert 0.01 < gain < 0.9
+    assert select_columns(y, 2, pairs, margin=0.99 * gain).columns == (1, 2)
+    kept = select_columns(y, 2, pairs, margin=1.01 * gain)
+    assert kept.columns == (0, 1) and abs(kept.score - first) < 1e-9
+
+
+def test_by_default_a_gain_of_a_hundredth_does_not_count_and_one_of_a_twentieth_does():
+    for bend, columns in ((0.1, (0, 1)), (0.35, (1, 2))):
+        y, pairs = bent_and_straight(bend)
+        gain = 1 - select_columns(y[:, :2], 2, pairs).score
+        assert gain < 0.01 if columns == (0, 1) else gain > 0.05
+        assert select_columns(y, 2, pairs).columns == columns
+
+
+def test_distances_are_fitted_up_to_any_linear_map():
+    """A shear, which no scale per code undoes, costs nothing where columns are selected."""
+    z = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    pairs = closest_pairs(z)
+    sheared = z @ np.array([[1, 3], [0, 0.2]])
+    assert select_columns(sheared, 2, pairs).score > 0.9999
+    assert isometry_score(rescaled_distances(sheared, pairs), pairs.dx) < 0.8
+
+
+def test_the_score_is_a_correlation_and_zero_for_constants():
+    rng = np.random.default_rng(0)
+    dx, dz = rng.uniform(size=(2, 200))
+    by_hand = ((dx - dx.mean()) * (dz - dz.mean())).mean() / (dx.std() * dz.std())
+    np.testing.assert_allclose(isometry_score(dz, dx), by_hand)
+    np.testing.assert_allclose(isometry_score(3 * dx + 1, dx), 1)
+    assert isometry_score(np.zeros(200), dx) == 0
+    assert isometry_score(np.full(200, 5.0), dx) == 0
+    assert isometry_score(dz, np.full(200, 2.0)) == 0
+    np.testing.assert_allclose(isometry_score(1e-9 * dz, dx), by_hand)
