@@ -15,7 +15,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path("src/unweave")
 COPIED = ("src", "tests", "examples", "benchmarks", "docs", "pyproject.toml")
-WARM = "numpy torch scipy.optimize sklearn.linear_model sklearn.ensemble pandas pyarrow PIL pytest hypothesis"
+WARM = """
+numpy torch torch._dynamo torch.func safetensors.torch scipy.optimize scipy.stats scipy.ndimage scipy.spatial
+scipy.sparse.csgraph sklearn.linear_model sklearn.ensemble sklearn.decomposition sklearn.metrics sklearn.svm
+sklearn.neighbors sklearn.utils.estimator_checks pandas pyarrow.parquet PIL.Image h5py matplotlib.pyplot filelock pytest
+hypothesis.extra.numpy
+"""
 MAX_BYTES = 12 * 2**30  # of memory, of a process: a mutant may ask for any amount
 
 
@@ -78,7 +83,7 @@ class Sandbox:
         home = self.root.parent / "home"
         os.environ |= {
             "PYTHONPATH": f"{source}{os.pathsep}{self.root}", "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": str(home), "UNWEAVE_CACHE": str(home / "cache"),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HOME": str(home), "UNWEAVE_CACHE": str(home / "cache"),
         }  # fmt: skip
         for name in [name for name in sys.modules if name.split(".")[0] in ("unweave", "tests", "benchmarks")]:
             del sys.modules[name]
