@@ -64,7 +64,8 @@ estimates = {name: fact.dimension.estimate for name, fact in facts.items() if fa
 # noise varies little. The number is read off where the deviations fall.
 
 gin = unweave.methods.GIN(steps=300).fit(mixture)
-print(f"{gin.n_informative_} informative variables (probability {gin.confidence_:.2f})")
+low, high = gin.informative_interval()
+print(f"{gin.n_informative_} informative variables (95 % interval: {low} to {high})")
 
 # %%
 # All answers

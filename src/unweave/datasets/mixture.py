@@ -13,6 +13,20 @@ from unweave.data.dataset import Dataset
 from unweave.nn.coupling import Flow, vector_flow
 from unweave.utils.errors import InputError
 
+MAX_DRAWS = 10_000  # mixtures that are drawn in search of separated clusters
+
+
+def cluster_distance(means: Tensor, deviations: Tensor) -> float:
+    """Return the smallest distance of two clusters, each coordinate in units of their root mean square deviation.
+
+    Args:
+        means: Of at least two clusters, (clusters, 2).
+        deviations: Of the clusters, (clusters, 2).
+    """
+    i, j = torch.triu_indices(len(means), len(means), 1)
+    pooled = ((deviations[i].square() + deviations[j].square()) / 2).sqrt()
+    return float(((means[i] - means[j]) / pooled).norm(dim=1).min())
+
 
 @final
 class GaussianMixture(Dataset):
@@ -24,6 +38,7 @@ class GaussianMixture(Dataset):
     """
 
     name = "gaussian-mixture"
+    optional_settings = ("min_distance",)
     loads_fast = True
     paper = "Sorrenson, Rother and Koethe (2020), Sec. 4.3"
 
@@ -43,14 +58,14 @@ class GaussianMixture(Dataset):
     """Number of coupling blocks of the random network."""
     seed: int = 0
     """Seed of the mixture, the network and the sample."""
+    min_distance: float = 0.0
+    """Smallest distance between the means of two clusters, in units of their deviations. 4: gaps between clusters."""
 
     def load(self) -> Mixing:
         if self.clusters < 1 or self.noise_dims < 0 or self.noise < 0 or self.blocks < 0:
             raise InputError(f"{self}: expected clusters of at least 1, and noise_dims, noise and blocks of at least 0")
         rng = Generator().manual_seed(self.seed)
-        means = torch.rand(self.clusters, 2, generator=rng) * 10 - 5  # uniform on [-5, 5]
-        spreads = torch.rand(self.clusters, 2, generator=rng) * 2.5 + 0.5  # uniform on [0.5, 3]
-        deviations = spreads if self.spread == "deviation" else spreads.sqrt()
+        means, deviations = self._clusters(rng)
         network = self._network(rng)
 
         def prior(n: int, rng: Generator) -> Tensor:  # (n, 1 + 2 + noise_dims): the cluster, then z
@@ -71,6 +86,19 @@ class GaussianMixture(Dataset):
             *(Factor(f"noise{i + 1}", noise=True) for i in range(self.noise_dims)),
         )
         return Mixing(factors, (2 + self.noise_dims,), prior, mix, points=self.points, seed=self.seed + 1)
+
+    def _clusters(self, rng: Generator) -> tuple[Tensor, Tensor]:
+        """Return means and deviations of the first mixture whose clusters are apart, (clusters, 2) each."""
+        for _ in range(MAX_DRAWS):
+            means = torch.rand(self.clusters, 2, generator=rng) * 10 - 5  # uniform on [-5, 5]
+            spreads = torch.rand(self.clusters, 2, generator=rng) * 2.5 + 0.5  # uniform on [0.5, 3]
+            deviations = spreads if self.spread == "deviation" else spreads.sqrt()
+            if self.min_distance <= 0 or self.clusters < 2 or cluster_distance(means, deviations) >= self.min_distance:
+                return means, deviations
+        raise InputError(
+            f"min_distance={self.min_distance}: none of {MAX_DRAWS:,} mixtures of {self.clusters} clusters is that far "
+            "apart; take a smaller distance, fewer clusters, or spread='variance'"
+        )
 
     def _network(self, rng: Generator) -> Flow:
         """Return the random invertible network that mixes the sources."""

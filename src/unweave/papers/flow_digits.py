@@ -17,6 +17,7 @@ from torch import Generator
 from unweave.data.core import FactorData
 from unweave.datasets import EMNIST, MNIST
 from unweave.methods import GIN, SelfSupervisedGIN
+from unweave.methods.flows.knee import INTERVAL, MAX_CLEAR_WIDTH, describe_interval, is_clear
 from unweave.methods.neural import fit_pack
 from unweave.papers.folders import Folders
 from unweave.papers.verdicts import Claim, Findings, Number, folder_name
@@ -27,7 +28,6 @@ from unweave.utils.errors import plural
 from unweave.utils.storage import read_json, write_json
 
 NUMBERS, SPECTRUM, HISTORY, MODEL = "numbers.json", "spectrum.csv", "history.csv", "model"
-MIN_CONFIDENCE = 0.9  # from which on a knee is clear, as in the diagnosis of a flow
 COUNT_TOLERANCE = 0.25  # relative difference of two numbers of informative variables that counts as the same result
 N_TEST = 10_000  # test digits that are scored
 N_PCA = 5_000  # test digits for the spectrum of PCA
@@ -113,7 +113,7 @@ def write_model(method: DigitFlow, place: Path, extra: dict[str, Any]) -> None:
         frame.to_csv(place / SPECTRUM, index=False, float_format="%.6g")
         numbers |= {
             "informative": method.n_informative_, "confidence": round(method.confidence_, 6),
-            "diagnosis": method.diagnosis_,
+            "interval": [*method.informative_interval()], "diagnosis": method.diagnosis_,
         }  # fmt: skip
     write_json(place / NUMBERS, numbers)
 
@@ -146,14 +146,19 @@ def knee_findings(numbers: Sequence[dict[str, Any]], paper: int) -> Findings:
     if not trained:
         return Findings(claims=(Claim("training converges", False),))
     counts = [float(entry["informative"]) for entry in trained]
-    clear = sum(entry["confidence"] > MIN_CONFIDENCE for entry in trained)
+    clear = sum(is_clear(entry["informative"], entry["interval"]) for entry in trained)
     near = math.isclose(float(np.mean(counts)), paper, rel_tol=0, abs_tol=COUNT_TOLERANCE * paper)
     claims = (
-        Claim(f"the knee is sharp: confidence above {MIN_CONFIDENCE} in most seeds", clear > len(trained) / 2),
+        Claim(
+            f"the knee is sharp: its {INTERVAL:.0%} interval is at most {MAX_CLEAR_WIDTH:.0%} wide in most seeds",
+            clear > len(trained) / 2,
+        ),
         Claim(f"{paper} of 784 variables are informative, up to {COUNT_TOLERANCE:.0%}", near),
     )
+    low, high = (np.mean([entry["interval"][i] for entry in trained]) for i in (0, 1))
     note = (
-        f"{np.mean(counts):.1f} informative variables in the mean; the knee is clear in {clear} of {len(trained)} seeds"
+        f"{np.mean(counts):.1f} informative variables in the mean, with intervals from {low:.1f} to {high:.1f} in the "
+        f"mean; the knee is clear in {clear} of {len(trained)} seeds"
     )
     number = Number("informative variables", counts, paper)
     return Findings((number,), claims, notes=(note,), effort=describe_seeds(numbers))
@@ -177,7 +182,7 @@ def variable_names(low: int, high: int) -> list[str]:
 
 
 def knee_cells(numbers: dict[str, Any], score: str, digits: int) -> list[str]:
-    """Return the cells of a table for one model: informative variables, confidence, and its score."""
+    """Return the cells of a table for one model: informative variables, their interval, and its score."""
     if DIVERGED in numbers:
         return [f"diverged at step {numbers[DIVERGED]:,}", "", ""]
-    return [str(numbers["informative"]), f"{numbers['confidence']:.0%}", f"{numbers[score]:.{digits}f}"]
+    return [str(numbers["informative"]), describe_interval(numbers["interval"]), f"{numbers[score]:.{digits}f}"]

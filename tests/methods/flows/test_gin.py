@@ -1,5 +1,7 @@
 """GIN: the loss by hand, recovered sources, densities, samples and transfer."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -113,8 +115,17 @@ def test_gin_recovers_both_sources_and_separates_them_from_noise(fitted):
     method, _, x, c = fitted
     assert mcc(c[:, 1:3].numpy(), method.transform(x)) > 0.95
     assert method.n_informative_ == 2 and method.confidence_ > 0.9
+    assert method.informative_interval() == method.informative_interval_ == (2, 2)
     assert (np.diff(method.spectrum_) <= 0).all() and len(method.informative_) == 2
     assert any("5 classes are enough for 2 informative variables" in text for text in method.diagnosis_)
+
+
+def test_a_model_of_an_earlier_version_has_the_interval_of_its_spectrum(fitted):
+    old = copy.copy(fitted[0])
+    del old.informative_interval_
+    old.n_informative_, old.spectrum_ = 3, np.geomspace(1, 0.01, 10)
+    low, high = old.informative_interval()
+    assert low <= 3 < high
 
 
 def test_informative_codes_are_the_first_of_all_codes(fitted):
@@ -253,7 +264,7 @@ def test_codes_outside_the_support_of_a_family_are_an_error():
 def test_figures_of_the_paper(fitted, digits):
     method, data, *_ = fitted
     titles = [axis.get_title() for axis in draw_recovery(method, data).axes]
-    assert titles[0] == "ground truth" and "MCC 0.9" in titles[2] and titles[3].startswith("2 informative")
+    assert titles[0] == "ground truth" and "MCC 0.9" in titles[2] and titles[3] == "2 informative (95%: 2)"
     images = digits[0]
     assert len(draw_spectra(images, digits[1][:200]).axes) == 3
     shown = draw_variable(images, 0).axes[0]

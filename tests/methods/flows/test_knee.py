@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unweave.methods.flows.knee import find_knee
+from unweave.methods.flows.knee import (
+    describe_interval,
+    describe_knee,
+    find_knee,
+    is_clear,
+    resample_deviations,
+    simulate_resamples,
+)
 from unweave.utils.errors import InputError
 
 
@@ -22,7 +29,64 @@ def test_two_levels_are_told_apart_and_surely(n, d):
 
 
 def test_a_spectrum_without_a_knee_says_that_it_is_unsure():
-    assert find_knee(np.geomspace(1, 0.01, 50)).confidence < 0.5
+    knee = find_knee(np.geomspace(1, 0.01, 50))
+    low, high = knee.interval
+    assert knee.confidence < 0.5 and high - low > 15 and not is_clear(knee.informative, knee.interval)
+
+
+FLOORS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-1.7, 1.7, n),
+    "long lower tail": lambda rng, n: 1 - rng.exponential(1, n),
+    "long upper tail": lambda rng, n: rng.gumbel(0, 0.78, n),
+}
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+@pytest.mark.parametrize(("n", "d"), [(5, 10), (5, 50), (16, 784)])
+@pytest.mark.parametrize("top", ["one level", "falls to e times the floor"])
+def test_intervals_contain_the_true_number(floor, n, d, top):
+    rng = np.random.default_rng(0)
+    hits = widths = 0
+    for _ in range(20):
+        jitter = 0.2 * rng.standard_normal(n)
+        high = np.linspace(3, 1.2, n) if top.startswith("falls") else 3 + jitter
+        low, up = find_knee(np.exp(np.r_[high, 0.1 * FLOORS[floor](rng, d - n)])).interval
+        hits, widths = hits + (low <= n <= up), widths + (up - low)
+    assert hits >= 18 and widths / 20 < (3 if top == "one level" else 9)
+
+
+def test_levels_that_meet_have_a_wide_interval():
+    rng = np.random.default_rng(0)
+    high = np.linspace(3, 0.4, 22)  # the last of them are within the floor
+    knees = [find_knee(np.exp(np.r_[high, 0.2 * rng.standard_normal(762)])) for _ in range(20)]
+    assert np.mean([knee.interval[1] - knee.interval[0] >= 4 for knee in knees]) > 0.9
+    assert max(knee.interval[1] for knee in knees) < 30
+
+
+def test_few_images_widen_the_interval():
+    s = np.r_[np.linspace(3, 1.2, 6), np.full(14, 1.0)]
+    exact, few = find_knee(s), find_knee(s, simulate_resamples(s, 30))
+    width = [knee.interval[1] - knee.interval[0] for knee in (exact, few)]
+    assert width[1] > width[0] and few.confidence < exact.confidence
+
+
+def test_resampled_deviations_vary_as_those_of_new_images():
+    rng = np.random.default_rng(1)
+    scale = np.array([1.0, 0.1, 3.0])
+    found = resample_deviations(5 + scale * rng.standard_normal((2_000, 3)), 300)
+    np.testing.assert_allclose(found.mean(0), scale, rtol=0.05)
+    np.testing.assert_allclose(found.std(0) / scale, 1 / np.sqrt(4_000), rtol=0.2)
+    simulated = simulate_resamples(scale, 2_000, 300)
+    np.testing.assert_allclose(simulated.std(0) / scale, 1 / np.sqrt(4_000), rtol=0.2)
+
+
+def test_a_knee_is_told_in_words_with_its_interval():
+    s = np.r_[np.full(4, 2.0), np.full(6, 0.01)]
+    text = describe_knee(4, (4, 5), s)
+    assert text.startswith("4 of 10 variables are informative (95% interval 4 to 5)") and text.endswith("is clear.")
+    assert describe_knee(4, (4, 6), s).endswith("is not clear.") and describe_interval((3, 3)) == "3"
+    assert "no knee" in describe_knee(10, (10, 10), s)
 
 
 @pytest.mark.parametrize("d", [1, 2, 4, 10, 100, 784])

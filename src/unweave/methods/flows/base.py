@@ -19,7 +19,7 @@ from unweave.data.core import FactorData, as_float, split_rows
 from unweave.methods.base import FigureName
 from unweave.methods.encoding import learn_scaling, to_scaled
 from unweave.methods.flows.features import batch_rows, describe_features, feature_statistics
-from unweave.methods.flows.knee import Knee, describe_knee, find_knee
+from unweave.methods.flows.knee import Knee, describe_knee, find_knee, resample_deviations
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
 from unweave.training.adam import Adam
@@ -46,6 +46,8 @@ class NormalizingFlow(Neural):
         spectrum_: Standard deviations of the outputs, descending, (features,).
         order_: Output of each place in the spectrum, (features,).
         n_informative_, confidence_: Outputs before the knee of the spectrum, and the probability of that number.
+        informative_interval_: Smallest and largest number in its 95 % interval; a model of an earlier version has none,
+            see `informative_interval`.
         informative_: These outputs, most important first.
         output_means_: Means of the outputs, (features,).
         n_constant_: Number of constant features.
@@ -188,16 +190,25 @@ class NormalizingFlow(Neural):
         self.spectrum_ = deviations.numpy()
         knee = self.find_informative(y)
         self.n_informative_, self.confidence_ = knee.informative, knee.confidence
+        self.informative_interval_ = knee.interval
         self.informative_ = self.order_[: knee.informative].tolist()
         self.output_means_ = y.mean(0)
         words = {"auto": knee.informative, "all": len(self.order_)}
         self.latent_dim_ = words[self.latent_dim] if isinstance(self.latent_dim, str) else self.latent_dim
-        text = describe_knee(self.n_informative_, self.confidence_, self.spectrum_)
+        text = describe_knee(self.n_informative_, self.informative_interval_, self.spectrum_)
         self.diagnosis_ = [text, *self.diagnose(), *self.data_notes_]
 
     def find_informative(self, y: Tensor) -> Knee:
         """Return how many of the outputs y (n, features) are informative."""
-        return find_knee(y.std(0).clamp(min=1e-12).numpy())
+        return find_knee(y.std(0).clamp(min=1e-12).numpy(), resample_deviations(y.numpy()))
+
+    def informative_interval(self) -> tuple[int, int]:
+        """Return the 95 % interval of the number of informative variables.
+
+        A model that was saved without one gets that of its spectrum, without the sampling error.
+        """
+        low, high = vars(self).get("informative_interval_") or find_knee(self.spectrum_).interval
+        return min(low, self.n_informative_), max(high, self.n_informative_)
 
     @torch.no_grad()
     def outputs_and_log_det(self, x: Tensor, eps: Tensor | None = None) -> Tensor:

@@ -53,6 +53,8 @@ class Setting:
 WIDE = {"volume": "free", "standardize": True, "width": 24}
 SOFT, STEEP, SMALL_SAMPLE = "5 clusters, 100,000 points", "5 clusters, steep mixing", "5 clusters, 10,000 points"
 THREE_CLUSTERS = "3 clusters, 100,000 points"
+SEPARATED = "separated clusters"  # the paper's variances, and gaps between clusters
+APART: dict[str, Any] = {"spread": "variance", "min_distance": 4.0}
 SETTINGS = {
     setting.name: setting
     for setting in (
@@ -60,6 +62,9 @@ SETTINGS = {
         Setting(SMALL_SAMPLE, {"points": 10_000}, 800),
         Setting(THREE_CLUSTERS, {"points": 100_000, "clusters": 3}, 4_000),
         Setting("5 clusters, variances uniform", {"points": 100_000, "spread": "variance"}, 4_000),
+        Setting(f"{SEPARATED}, 10,000 points", {"points": 10_000, **APART}, 800),
+        Setting(f"{SEPARATED}, 10,000 points, 4,000 steps", {"points": 10_000, **APART}, 4_000),
+        Setting(f"{SEPARATED}, 100,000 points", {"points": 100_000, **APART}, 4_000),
         Setting(STEEP, {"points": 100_000, "mixing": "steep"}, 4_000),
         Setting(f"{STEEP}, wide RealNVP", {"points": 100_000, "mixing": "steep"}, 4_000, WIDE),
     )

@@ -113,7 +113,7 @@ def tables(options: Options) -> list[TextTable]:
         return []
     rows = [[str(entry["settings"]["seed"]), *knee_cells(entry, SCORE, 3)] for entry in numbers]
     title = f"GIN on {options.data}, {describe_seeds(numbers)}"
-    table = TextTable(title, ("seed", "informative", "confidence", SCORE), rows)
+    table = TextTable(title, ("seed", "informative", "95 % interval", SCORE), rows)
     return [table, *read_variables(folders(options).results, f"Variables of GIN on {options.data}, first seed")]
 
 

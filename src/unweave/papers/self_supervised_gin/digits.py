@@ -24,6 +24,7 @@ from torch import Generator
 from unweave.data.core import FactorData
 from unweave.methods import SelfSupervisedGIN
 from unweave.methods.flows.features import sample_points
+from unweave.methods.flows.knee import INTERVAL, describe_interval
 from unweave.papers.flow_digits import (
     DIVERGED,
     MODEL,
@@ -48,7 +49,7 @@ from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.variables import read_variables, write_variables
 from unweave.papers.verdicts import Claim, Findings
-from unweave.report.figures.flows import class_centers, draw_variable
+from unweave.report.figures.flows import class_centers, draw_variable, mark_knee
 from unweave.report.figures.style import make_panels
 from unweave.training.loop import initialize_network
 from unweave.utils.errors import plural
@@ -140,18 +141,18 @@ def untrained_spectrum(model: SelfSupervisedGIN, data: FactorData) -> np.ndarray
     return np.sort(y.std(0).numpy())[::-1]
 
 
-def compare_spectra(before: np.ndarray, after: np.ndarray, informative: int) -> Figure:
-    """Draw Figure 4: the spectrum of the untrained flow, and that of the trained one."""
+def compare_spectra(before: np.ndarray, after: np.ndarray, n: int, interval: tuple[int, int]) -> Figure:
+    """Draw Figure 4: the spectrum of the untrained flow, and that of the trained one with n informative variables."""
     figure, axes = make_panels(2, width=3.4)
     limits = min(before.min(), after.min()) / 1.5, max(before.max(), after.max()) * 1.5
-    titles = "untrained flow", f"trained flow: {informative} informative"
+    titles = "untrained flow", f"trained: {n} ({INTERVAL:.0%}: {describe_interval(interval)})"
     for axis, spectrum, title in zip(axes, (before, after), titles, strict=True):
         axis.semilogy(range(1, len(spectrum) + 1), spectrum, ".", color="black", ms=3)
         axis.set_xlabel("variable")
         axis.set_ylabel("standard deviation")
         axis.set_ylim(*limits)
         axis.set_title(title)
-    axes[1].axvline(informative + 0.5, color="0.5", ls=":")
+    mark_knee(axes[1], n, interval, len(after))
     return figure
 
 
@@ -162,7 +163,8 @@ def draw(place: Folders, model_folder: Path, digits: DigitData) -> None:
     before = untrained_spectrum(model, digits.train)
     frame = pd.read_csv(model_folder / SPECTRUM)
     frame.assign(untrained=before).to_csv(model_folder / SPECTRUM, index=False, float_format="%.6g")
-    place.save(compare_spectra(before, np.asarray(model.spectrum_), model.n_informative_), "spectra.png")
+    knee = model.n_informative_, model.informative_interval()
+    place.save(compare_spectra(before, np.asarray(model.spectrum_), *knee), "spectra.png")
     rows = class_centers(model, digits.images, digits.labels)
     for j, name in enumerate(variable_names(1, N_VARIABLES)):
         place.save(draw_variable(model, j, rows), name)
@@ -176,7 +178,7 @@ def tables(options: Options) -> list[TextTable]:
         for entry in read_numbers(rate_folder(options, rate))
     ]
     title = f"Self-supervised GIN on {options.data}, {options.steps:,} steps"
-    columns = ("learning rate", "seed", "informative", "confidence", "test nats per image")
+    columns = ("learning rate", "seed", "informative", "95 % interval", "test nats per image")
     names = [
         table
         for rate in options.rates

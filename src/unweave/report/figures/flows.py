@@ -15,6 +15,7 @@ from torch import Generator
 
 from unweave.data.core import FactorData
 from unweave.methods.encoding import to_scaled
+from unweave.methods.flows.knee import INTERVAL, describe_interval
 from unweave.metrics.mcc import correlations
 from unweave.report.figures.style import make_panels
 from unweave.report.figures.traversal import draw_grid
@@ -50,7 +51,7 @@ def draw_recovery(method: Any, data: FactorData) -> Figure:
     _scatter(axes[1], projected, colors, "observed (PCA)", ["first principal axis", "second principal axis"])
     labels = [f"code {order[0] + 1}", f"code {order[1] + 1}"]
     _scatter(axes[2], codes, colors, f"recovered: MCC {score:.3f}", labels)
-    _draw_spectrum(axes[3], method)
+    _draw_spectrum(axes[3], method.spectrum_, method.n_informative_, method.informative_interval())
     factors = c[:, [j for j, f in enumerate(data.factors) if f.size is None]].double().numpy()
     axes[3].plot(
         range(1, factors.shape[1] + 1), np.sort(factors.std(0))[::-1], "s", color="0.6", ms=4, label="true sources"
@@ -61,11 +62,22 @@ def draw_recovery(method: Any, data: FactorData) -> Figure:
 
 def draw_spectra(method: Any, X: np.ndarray) -> Figure:
     """Return the sorted deviations of the variables, all and around the knee, and those of PCA (GIN, Figure 3)."""
+    knee = (method.n_informative_, method.informative_interval())
+    return plot_spectra(method.spectrum_, *knee, method.pca_spectrum(X))
+
+
+def plot_spectra(spectrum: np.ndarray, n: int, interval: tuple[int, int], pca: np.ndarray) -> Figure:
+    """Return a sorted spectrum with its knee, whole and around the knee, and that of PCA.
+
+    Args:
+        spectrum: Deviations of the variables, descending, (features,).
+        n: Number of informative variables.
+        interval: 95 % interval of this number, drawn as a gray band.
+        pca: Deviations along the principal axes, (axes,).
+    """
     figure, axes = make_panels(3, width=3.4)
-    n = method.n_informative_
-    _draw_spectrum(axes[0], method)
-    _draw_spectrum(axes[1], method, max_variables=min(len(method.spectrum_), max(3 * n, 10)))
-    pca = method.pca_spectrum(X)
+    _draw_spectrum(axes[0], spectrum, n, interval)
+    _draw_spectrum(axes[1], spectrum, n, interval, max_variables=min(len(spectrum), max(3 * n, 10)))
     axes[2].semilogy(range(1, len(pca) + 1), np.maximum(pca, MIN_DEVIATION), ".", color="0.4", ms=4)
     axes[2].set_xlabel("principal axis")
     axes[2].set_ylabel("standard deviation")
@@ -73,17 +85,26 @@ def draw_spectra(method: Any, X: np.ndarray) -> Figure:
     return figure
 
 
-def _draw_spectrum(axis: Axes, method: Any, *, max_variables: int | None = None) -> None:
-    s, n = method.spectrum_[:max_variables], method.n_informative_
+def _draw_spectrum(
+    axis: Axes, spectrum: np.ndarray, n: int, interval: tuple[int, int], *, max_variables: int | None = None
+) -> None:
+    s = spectrum[:max_variables]
     axis.semilogy(
         range(1, len(s) + 1), s, "o", color="black", ms=4 if len(s) < 100 else 2, label="variables of the flow"
     )
-    if n < len(method.spectrum_):
-        axis.axvline(n + 0.5, color="0.5", ls=":")
-    title = f"{n} informative" if n < len(method.spectrum_) else "no knee"
-    axis.set_title(f"{title} ({method.confidence_:.0%} confidence)")
+    mark_knee(axis, n, interval, len(spectrum))
+    axis.set_xlim(1 - 0.03 * len(s), 1.03 * len(s))  # the band may be wider
+    title = f"{n} informative" if n < len(spectrum) else "no knee"
+    axis.set_title(f"{title} ({INTERVAL:.0%}: {describe_interval(interval)})")
     axis.set_xlabel("variable")
     axis.set_ylabel("standard deviation")
+
+
+def mark_knee(axis: Axes, n: int, interval: tuple[int, int], features: int) -> None:
+    """Draw the knee of a spectrum of `features` variables as a dotted line, and its interval as a gray band."""
+    if n < features:
+        axis.axvline(n + 0.5, color="0.5", ls=":")
+        axis.axvspan(interval[0] + 0.5, interval[1] + 0.5, color="0.9", lw=0, zorder=0)
 
 
 def _scatter(axis: Axes, points: np.ndarray, colors: Any, title: str, names: list[str]) -> None:
