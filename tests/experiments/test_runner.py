@@ -18,6 +18,7 @@ from unweave.experiments import runner
 from unweave.experiments.run import find_runs
 from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
+from unweave.utils.locks import try_lock_all
 from unweave.utils.storage import atomic_folder, write_atomic
 
 DATA = SquaresXY(points=60, size=12, side=4)
@@ -184,26 +185,58 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path):
         execute_run(Run(DATA, Never()), tmp_path / "file" / "r", {})
 
 
-def test_two_processes_train_the_same_run_once(tmp_path):
-    """The second one waits, and finds the run finished."""
+def test_of_many_processes_one_trains_and_the_others_find_the_run_finished(tmp_path):
+    """Another one with other settings and the same --out waits too, and is refused; no work is thrown away."""
     code = SLOW.replace("time.sleep(30)", "while not Path('go').exists(): time.sleep(0.01)")
     (tmp_path / "pausing.py").write_text("from pathlib import Path\n" + code)
-    command = [sys.executable, "-m", "unweave", "fit", "pausing.py:Slow", "squares-xy", "--data.points", "50"]
-    command += ["--metrics", "mcc", "--out", "run"]
+    command = [sys.executable, "-m", "unweave", "fit", "pausing.py:Slow", "squares-xy", "--metrics", "mcc"]
+    command += ["--out", "run", "--data.points"]
     start = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **start) as first:
-        assert first.stdout.readline() == "learning\n"
-        with subprocess.Popen(command, **start) as second:
-            try:
-                lines = [second.stderr.readline() for _ in range(2)]
-            finally:
-                (tmp_path / "go").touch()  # otherwise both would wait forever
-            texts = [process.communicate(timeout=60) for process in (first, second)]
-    assert lines[0] == "computing the run key\n" and "waiting for another process" in lines[1]
-    assert first.returncode == second.returncode == 0, texts
-    assert "learning" not in texts[1][0] and "already finished" in texts[1][1]
+    first = subprocess.Popen([*command, "50"], **start)
+    assert first.stdout.readline() == "learning\n"
+    others = [subprocess.Popen([*command, points], **start) for points in ("60", *["50"] * 2)]
+    try:
+        lines = [[process.stderr.readline() for _ in range(2)] for process in others]
+    finally:
+        (tmp_path / "go").touch()  # otherwise all would wait forever
+    texts = [process.communicate(timeout=60) for process in (first, *others)]
+    assert all(pair[0] == "computing the run key\n" for pair in lines)
+    assert all("waiting for another process that works on run (it holds " in pair[1] for pair in lines)
+    assert all(".locks/run)" in pair[1] for pair in lines)
+    assert [process.returncode for process in (first, *others)] == [0, 2, *[0] * 2], texts
+    assert "run holds another run" in texts[1][1] and "choose another --out" in texts[1][1]
+    assert not any("learning" in out for out, _ in texts[1:])
+    assert all("already finished" in err for _, err in texts[2:])
     names = {p.name for p in tmp_path.iterdir() if not p.name.startswith("__")}
     assert names == {"pausing.py", "go", "run"}
+
+
+def test_a_process_that_trains_the_same_run_elsewhere_is_waited_for(tmp_path):
+    """Their checkpoint has one name; a run that is finished waits for writers of its own folder only."""
+    run, said = Run(DATA, PCA()), []
+    execute_run(run, tmp_path / "finished", SCORERS)
+    with try_lock_all(tmp_path, [run.key]) as locked:
+        assert locked
+        execute_run(run, tmp_path / "finished", SCORERS)
+
+    def release(text):
+        said.append(text)
+        if "waiting" in text:
+            other.__exit__(None, None, None)
+
+    other = try_lock_all(tmp_path, [run.key])
+    assert other.__enter__()
+    execute_run(run, tmp_path / "elsewhere", SCORERS, release)
+    assert "waiting for another process" in said[0] and run.key in said[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "finished"]
+
+
+def test_a_finished_run_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    run = Run(DATA, PCA())
+    execute_run(run, tmp_path / "r", SCORERS)
+    monkeypatch.setattr("unweave.experiments.runner.os.access", lambda path, mode: False)
+    monkeypatch.setattr("unweave.experiments.runner.lock_all", None)
+    assert execute_run(run, tmp_path / "r", SCORERS).scores
 
 
 # Packs and the memory of the device ---------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 
@@ -37,11 +38,10 @@ from unweave.metrics.contract import Metric
 from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
-from unweave.utils.locks import lock
+from unweave.utils.locks import lock_all
 from unweave.utils.storage import atomic_folder, is_disk_full, read_json, write_atomic
 from unweave.utils.validation import check_finite, is_out_of_memory
 
-M = TypeVar("M", bound=Method)
 Notify = Callable[[str], None]
 
 
@@ -88,11 +88,18 @@ def execute_run(
 ) -> FinishedRun:
     """Train, score and write one run; a finished run is not repeated.
 
-    A run that another process executes in the same parent folder is waited for. Studies lock their runs themselves.
+    Another process that writes the same folder, or trains the same run in its parent folder, is waited for. Studies
+    lock their runs themselves.
     """
     settings = RunSettings(scorers, notify=notify, callback=callback, before=before)
-    waiting = f"{run.title()}: waiting for another process that executes this run"
-    with nullcontext() if is_finished(folder) else lock(folder.parent / run.key, lambda: notify(waiting)):
+
+    def report_wait(lock_file: Path) -> None:
+        notify(f"{run.title()}: waiting for another process that works on {folder} (it holds {lock_file})")
+
+    is_read_only = is_finished(folder) and not os.access(folder.parent, os.W_OK)
+    path = Path(os.path.abspath(folder))  # noqa: PTH100 (`.` and `..` have names, links keep theirs)
+    names = [path.name] if is_finished(folder) else [path.name, run.key]  # by its key it has a checkpoint
+    with nullcontext() if is_read_only else lock_all(path.parent, names, report_wait):
         result = execute_pack([run], {run.key: folder}, settings)
     for error in result.errors.values():
         raise error
@@ -286,15 +293,3 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     scores = read_json(folder / "scores.json") | compute_scores(MetricInputs(*inputs), finished.codes, missing)
     write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)
-
-
-def fit_or_load(method: M, data: FactorData, folder: Path, callback: Callback | None = None) -> M:
-    """Return the method fitted to data and saved in a folder; one with the same settings there is loaded instead."""
-    if (folder / "config.json").is_file():
-        saved = type(method).load(folder, **user_networks(method))
-        if repr(saved.get_params()) == repr(method.get_params()):
-            return saved
-        shutil.rmtree(folder)
-    method.fit(data, callback=callback)
-    method.save(folder)
-    return method

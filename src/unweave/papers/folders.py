@@ -1,17 +1,23 @@
-"""Folders of a paper's script, and the record of the figures it has drawn."""
+"""Folders of a paper's script, the figures it has drawn, and the models it has trained."""
 
 from __future__ import annotations
 
+import shutil
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from matplotlib.figure import Figure
 
+from unweave.data.core import FactorData
+from unweave.methods.base import Method
+from unweave.methods.user_networks import user_networks
 from unweave.report.figures.style import save_figure
+from unweave.training.loop import Callback
 from unweave.utils.locks import lock
 from unweave.utils.storage import read_json, write_json
 
+M = TypeVar("M", bound=Method)
 RECORD_FILE = "figures.json"
 
 
@@ -63,3 +69,15 @@ class Folders(NamedTuple):
     def _recorded(self) -> list[str]:
         path = self.results / RECORD_FILE
         return list(read_json(path)["figures"]) if path.is_file() else []
+
+
+def fit_or_load(method: M, data: FactorData, folder: Path, callback: Callback | None = None) -> M:
+    """Return the method fitted to data and saved in a folder; one with the same settings there is loaded instead."""
+    if (folder / "config.json").is_file():
+        saved = type(method).load(folder, **user_networks(method))
+        if repr(saved.get_params()) == repr(method.get_params()):
+            return saved
+        shutil.rmtree(folder)
+    method.fit(data, callback=callback)
+    method.save(folder)
+    return method

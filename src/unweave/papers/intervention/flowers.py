@@ -21,10 +21,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from unweave.data.containers import Table
 from unweave.datasets import Flowers102
-from unweave.experiments.runner import fit_or_load
 from unweave.methods import FactorVAE, InterventionAutoencoder
 from unweave.methods.neural import Neural
-from unweave.papers.folders import Folders
+from unweave.papers.folders import Folders, fit_or_load
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, folder_name
 from unweave.report.figures.traversal import draw_grid, draw_reconstructions

@@ -25,10 +25,9 @@ from torch import Generator
 from unweave.data.core import FactorData
 from unweave.data.supervision import pairs
 from unweave.datasets import Unseen
-from unweave.experiments.runner import fit_or_load
 from unweave.methods import SwapContrast
 from unweave.nn.functional import Normal, kl
-from unweave.papers.folders import Folders
+from unweave.papers.folders import Folders, fit_or_load
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Findings, folder_name
 from unweave.report.figures.matrices import draw_matrix
