@@ -54,6 +54,7 @@ class Checkpoint:
     def restore(self, groups: Sequence[LaneGroup], strategy: str) -> int:
         """Load the saved state into the groups and return its step; 0 if there is no file of this run.
 
+        Within a chunk of steps, the generators are those that sample the whole chunk again.
         Results depend on the strategy in the last bits, so a file of another strategy is not used.
         """
         self.strategy = strategy
@@ -106,7 +107,7 @@ def _read_metadata(path: Path) -> dict[str, str]:
 
 def _tensors(group: LaneGroup, prefix: str) -> dict[str, Tensor]:
     """Return the state and the generators of a group as tensors on the CPU, by name."""
-    generators = {f"{prefix}/rng/{i}": rng.get_state() for i, rng in enumerate(group.rngs)}
+    generators = {f"{prefix}/rng/{i}": state for i, state in enumerate(group.rng_states())}
     return {k: v.cpu().contiguous() for k, v in _flatten(group.state, prefix).items()} | generators
 
 

@@ -2,7 +2,7 @@
 
 A pack may hold a single model. Plans and noise are sampled for a chunk of steps at once, from one generator per model,
 so a model does not depend on the pack it is trained in. The loss is a pure function of weights and batch. No number is
-read on the host until a chunk is over, or, on a CPU, a few seconds have passed.
+read on the host until a chunk is over, or a few seconds have passed where steps are slow.
 """
 
 from __future__ import annotations
@@ -129,10 +129,11 @@ def train(
     done = saver.restore(runner.groups, runner.strategy)
     reporter = Reporter(runner, done, steps, callback)
     while done < steps:
-        count = min(CHUNK, steps - done)
+        begin = done - done % CHUNK
+        count = min(CHUNK, steps - begin)
         with use_threads(runner.threads):
-            runner.run(count, partial(reporter.report_if_due, done))
-        done += count
+            runner.run(count, partial(_after_step, runner, reporter, saver, begin, every), done - begin)
+        done = begin + count
         if not reporter.report(done):
             break  # no model is finite any more
         saver.save_if_due(runner.groups, done, every, last=done == steps)
@@ -163,6 +164,12 @@ class Reporter:
         """Report `more` steps after the `done` ones, if the last report is some seconds old."""
         if time.perf_counter() - self.last_report > SECONDS_BETWEEN_REPORTS:
             self.report(done + more)
+
+
+def _after_step(runner: StepRunner, reporter: Reporter, saver: Checkpoint, begin: int, every: int, count: int) -> None:
+    """Report and save within a chunk, `count` steps after its `begin`, if it is time."""
+    reporter.report_if_due(begin, count)
+    saver.save_if_due(runner.groups, begin + count, every, last=False)
 
 
 def initialize_network(method: Trainable) -> nn.Module:

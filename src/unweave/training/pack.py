@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self
@@ -19,6 +20,7 @@ Step = Callable[[State, Batch], None]
 """Takes one step on a batch; updates the state in place."""
 
 CHUNK = 100  # steps whose plans and noise are sampled at once; a seed gives other results with another chunk
+SLOW_CHUNK_SECONDS = 1.0  # on a GPU; after longer chunks the host waits for every step, which then costs nothing
 WARM_UP_STEPS = 3  # before a capture: what libraries choose in their first calls must not be captured
 
 
@@ -70,6 +72,7 @@ class LaneGroup:
         self.methods, self.data, self.stacked = list(methods), data, stacked
         self.device = next(nets[0].parameters()).device
         self.rngs = [Generator(self.device).manual_seed(method.seed) for method in methods]
+        self.rng_states_before: list[Tensor] = []  # of the chunk in progress; none between chunks
         states = [initial_state(method, net) for method, net in zip(methods, nets, strict=True)]
         self.state: State = stack_states(states) if stacked else states[0]
         self.read_ahead = None if data.reader is None else ReadAhead(data.reader, axis=int(stacked))
@@ -88,6 +91,10 @@ class LaneGroup:
         if self.read_ahead is not None:
             self.read_ahead.start(chunk.points, steps)
         return chunk
+
+    def rng_states(self) -> list[Tensor]:
+        """Return the states from which the generators sample the chunk in progress, or else the next one."""
+        return self.rng_states_before or [rng.get_state() for rng in self.rngs]
 
     def batch(self, chunk: Chunk, i: int | Tensor) -> Batch:
         """Return the batch of step i, observations rendered. A tensor i, (1,), is looked up without the host."""
@@ -143,23 +150,31 @@ class StepRunner:
     def __init__(self, groups: list[LaneGroup], step: Step, terms: list[str], strategy: str, threads: int) -> None:
         self.groups, self.step, self.terms, self.strategy, self.threads = groups, step, terms, strategy, threads
         self.device = groups[0].device
+        self.is_slow = True  # on a GPU, until the first chunk tells
         self.graph: Any = None
         self.graph_steps = 0  # steps for which the graph has memory
         self.renders_in_graph = True
         self.cursor = torch.zeros(1, dtype=torch.int64, device=self.device)  # next step of the chunk, read by the graph
 
-    def run(self, count: int, after_step: Callable[[int], None] = lambda steps: None) -> None:
-        """Take `count` steps of every model. On a CPU, where steps may be slow, call `after_step` in between."""
+    def run(self, count: int, after_step: Callable[[int], None] = lambda steps: None, start: int = 0) -> None:
+        """Take the steps of a chunk of every model, from the step `start` of the chunk on.
+
+        Where steps are slow, `after_step` is called between them, with the number of the chunk's steps that were taken.
+        """
+        for group in self.groups:
+            group.rng_states_before = [rng.get_state() for rng in group.rngs]
         if self.device.type == "cuda":
             with torch.cuda.device(self.device):  # streams and graphs belong to the current device
-                return self._run_graph(count)
-        chunks = [group.sample_chunk(count) for group in self.groups]
-        for i in range(count):
-            for group, chunk in zip(self.groups, chunks, strict=True):
-                self.step(group.state, group.batch(chunk, i))
-            if i + 1 < count:
-                after_step(i + 1)
-        return None
+                self._run_graph(count, after_step, start)
+        else:
+            chunks = [group.sample_chunk(count) for group in self.groups]
+            for i in range(start, count):
+                for group, chunk in zip(self.groups, chunks, strict=True):
+                    self.step(group.state, group.batch(chunk, i))
+                if i + 1 < count:
+                    after_step(i + 1)
+        for group in self.groups:
+            group.rng_states_before = []
 
     def last_values(self) -> Tensor:
         """Return (lanes, terms + 1) on the CPU: the terms of the last step, and the step that failed, or 0."""
@@ -185,11 +200,18 @@ class StepRunner:
 
     # CUDA graphs ------------------------------------------------------------------------------------------------
 
-    def _run_graph(self, count: int) -> None:
+    def _run_graph(self, count: int, after_step: Callable[[int], None], start: int) -> None:
         self._prepare_graph(count)
-        for i in range(count):
+        self.cursor.fill_(start)
+        begin = time.perf_counter()
+        for i in range(start, count):
             self._render_outside(i)
             self.graph.replay()
+            if self.is_slow and i + 1 < count:
+                torch.cuda.synchronize()
+                after_step(i + 1)
+        torch.cuda.synchronize()
+        self.is_slow = time.perf_counter() - begin > SLOW_CHUNK_SECONDS
 
     def _prepare_graph(self, count: int) -> None:
         """Sample a chunk to where the graph reads it, and capture the graph if there is none for so many steps."""
