@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,13 @@ def small_method(name: str, **settings: Any) -> Any:
     cls: Any = METHODS[name]
     fields = cls.__dataclass_fields__
     return cls(**{k: v for k, v in SMALL.items() if k in fields} | settings)
+
+
+def remove_manifest(folder: Path) -> None:
+    """Turn a run folder into one of an earlier version, whose files can be altered without a complaint."""
+    (folder / "manifest.json").unlink()
+    env = json.loads((folder / "env.json").read_text())
+    (folder / "env.json").write_text(json.dumps({k: v for k, v in env.items() if k != "manifest"}))
 
 
 # Training ------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers import remove_manifest
 from unweave import InputError, Run, catalog, load, rows
 from unweave.data.own_data import OwnData
 from unweave.datasets import SquaresXY
@@ -60,6 +61,7 @@ def test_rows_of_own_data_without_factors(tmp_path):
 
 def test_damaged_runs_are_named(tmp_path):
     execute_run(Run(DATA, PCA()), tmp_path / "r", {})
+    remove_manifest(tmp_path / "r")
     (tmp_path / "r" / "codes.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="is not complete"):
         read_run(tmp_path / "r")
@@ -85,6 +87,7 @@ def test_runs_are_found_below_a_folder(tmp_path):
 
 def test_altered_run_files_are_refused_whatever_is_altered(tmp_path):
     execute_run(Run(DATA, PCA()), tmp_path / "r", SCORERS)
+    remove_manifest(tmp_path / "r")
     whole = {name: (tmp_path / "r" / name).read_text() for name in ("run.json", "env.json", "scores.json")}
     changes = {
         "run.json": ["{}", whole["run.json"].replace('"latent_dim"', '"dim"')],

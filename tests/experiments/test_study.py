@@ -59,6 +59,7 @@ def test_a_study_gives_a_row_per_run_and_a_folder_per_key(tmp_path):
             "codes.parquet",
             "pairs.parquet",
             "ordered.npz",
+            "manifest.json",
         }
         codes = load(tmp_path / run.key).transform(DATA.load().render(DATA.load().sources))
         assert np.array_equal(codes, read_run(tmp_path / run.key).codes.astype(codes.dtype))

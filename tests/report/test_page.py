@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers import remove_manifest
 from unweave import InputError, Run, catalog, write_report
 from unweave.cli.study import study
 from unweave.data.own_data import OwnData
@@ -85,6 +86,7 @@ def test_the_page_has_tables_figures_and_provenance(runs, text):
 
 def test_a_run_of_an_earlier_version_has_a_page_without_observations(runs, tmp_path):
     shutil.copytree(runs / "3", tmp_path / "run")
+    remove_manifest(tmp_path / "run")
     (tmp_path / "run" / "ordered.npz").unlink()
     env = json.loads((tmp_path / "run" / "env.json").read_text())
     del env["code_periods"]

@@ -15,6 +15,8 @@ from unweave.experiments.run import Run
 from unweave.utils.errors import InputError
 from unweave.utils.storage import read_json, write_atomic
 
+TEXT_FIELDS = ("key", "title", "error", "traceback", "when")  # of a record
+
 Errors = dict[str, Exception]
 """Exceptions by the key of the run that raised them."""
 
@@ -37,10 +39,22 @@ def record_failures(errors: Errors, runs: Iterable[Run], out: Path) -> None:
         write_atomic(failure_path(out, key), json.dumps(record, indent=2) + "\n")
 
 
+def read_failure(path: Path) -> dict[str, Any] | None:
+    """Return a record; None if there is none, or one that is damaged: its run is repeated."""
+    if not path.is_file():
+        return None
+    try:
+        record = read_json(path)
+    except InputError:
+        return None
+    is_whole = all(isinstance(record.get(field), str) for field in TEXT_FIELDS) and record["key"] == path.stem
+    return record if is_whole else None
+
+
 def read_failures(out: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
     """Return the records of those runs that failed."""
-    paths = [failure_path(out, key) for key in keys]
-    return [read_json(path) for path in paths if path.is_file()]
+    records = (read_failure(failure_path(out, key)) for key in keys)
+    return [record for record in records if record is not None]
 
 
 def no_finished_runs(out: Path, runs: Iterable[Run]) -> InputError:
@@ -54,14 +68,13 @@ def no_finished_runs(out: Path, runs: Iterable[Run]) -> InputError:
 
 def unresolved_failures(out: Path) -> list[dict[str, Any]]:
     """Return the records of all runs in a folder that failed and were not finished since."""
-    records = [read_json(path) for path in sorted((out / ".failed").glob("*.json"))]
+    records = read_failures(out, sorted(path.stem for path in (out / ".failed").glob("*.json")))
     return [failure for failure in records if not (out / failure["key"]).is_dir()]
 
 
-def clear_failures(out: Path, keys: Iterable[str], *, missing: bool = False) -> int:
-    """Remove records, so that the runs are repeated, and return their number; `missing`: only of missing data."""
-    paths = [path for key in keys if (path := failure_path(out, key)).is_file()]
-    paths = [path for path in paths if not missing or read_json(path).get("missing")]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    return len(paths)
+def clear_failures(out: Path, keys: Iterable[str], *, missing: bool = False) -> None:
+    """Remove records, so that the runs are repeated; with `missing`, only of missing data, and damaged ones."""
+    for path in (failure_path(out, key) for key in keys):
+        record = read_failure(path)
+        if not missing or record is None or record.get("missing"):
+            path.unlink(missing_ok=True)

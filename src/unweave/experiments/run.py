@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -14,18 +15,21 @@ import pandas as pd
 
 from unweave.data.core import Factor, FactorData, Sample
 from unweave.data.dataset import Dataset
+from unweave.experiments.history import final_likelihood
 from unweave.experiments.ordered import MAX_STORED_CODES, MAX_STORED_PIXELS, order_observations, write_ordered
 from unweave.experiments.provenance import environment
 from unweave.methods.base import Method
-from unweave.methods.encoding import log_volume
-from unweave.methods.persistence import saved_settings
+from unweave.methods.persistence import HISTORY, saved_settings
 from unweave.metrics.factors import expand_angles
 from unweave.metrics.local_isometry import PreparedInputs, near_pairs
 from unweave.utils.errors import InputError, join_settings, plural
+from unweave.utils.manifest import FILE_NAME as MANIFEST
+from unweave.utils.manifest import check_manifest, has_manifest, write_manifest
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
 from unweave.utils.validation import normalize_numbers
 
-FINAL_SHARE = 0.1  # of the history: its end, over which a likelihood is averaged
+RUN_FILES = {"run.json", MANIFEST}  # that tell a run folder
+MAX_HASHED = 2**25  # bytes of a file, above which tables and reports compare its size alone; `load` hashes every file
 MAX_SHOWN_PAIRS = 3_000  # near pairs that a run folder holds for the isometry figure
 
 
@@ -134,6 +138,7 @@ def write_run(
     env["diagnosis"] = list(method.summary())
     env["log_likelihood"] = final_likelihood(method, history)
     env["code_periods"] = list(method.code_periods())
+    env["manifest"] = True
     factors, pairs = (
         evaluation.data.factors,
         _shown_pairs(evaluation.inputs, expand_angles(codes, method.code_periods())),
@@ -144,11 +149,12 @@ def write_run(
     write_json(folder / "scores.json", scores)
     write_json(folder / "env.json", env)
     if not history.empty:
-        history.to_parquet(folder / "history.parquet")
+        history.to_parquet(folder / HISTORY)
     data = evaluation.data
     row_names = data.row_names if data.row_names and len(data.row_names) == len(codes) else None
     _write_codes(folder, codes, truth, [factor.name for factor in factors], pairs, _row_index(row_names, data.row_key))
     _write_observations(folder, method, evaluation, codes, row_names)
+    write_manifest(folder)
     return FinishedRun(
         folder, recipe, _finite(scores), _metrics(scores), _as_json(env), tuple(factors),
         codes.astype(np.float64), truth.astype(np.float64), pairs, tuple(map(str, env["diagnosis"])),
@@ -185,15 +191,6 @@ def _as_json(value: dict[str, Any]) -> dict[str, Any]:
     """Return the value as it is read back from a JSON file."""
     copy: dict[str, Any] = json.loads(json.dumps(value, default=to_jsonable))
     return copy
-
-
-def final_likelihood(method: Method, history: pd.DataFrame) -> float | None:
-    """Return the log-likelihood per observation, in nats, of the last tenth of a training; None where there is none.
-
-    It is that of observations in the units of the data, also of a method that has learned from scaled columns.
-    """
-    value = method.log_likelihood(history.tail(max(1, int(FINAL_SHARE * len(history)))))
-    return None if value is None else value - log_volume(method)
 
 
 def _shown_pairs(inputs: PreparedInputs, codes: np.ndarray) -> np.ndarray:
@@ -236,21 +233,29 @@ def records(runs: Iterable[FinishedRun]) -> list[dict[str, Any]]:
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Return the run folders among the paths or below them."""
-    folders: list[Path] = []
+    """Return the run folders among the paths or below them; hidden folders are skipped."""
+    folders: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise InputError(f"{path} does not exist: give a run folder, or a folder of runs")
-        below = [path] if (path / "run.json").is_file() else sorted(f.parent for f in path.rglob("run.json"))
-        below = [b for b in below if not any(part.startswith(".") for part in b.relative_to(path).parts)]
+        below = sorted(_walk_runs(path))
         if not below:
             raise InputError(f"{path} holds no runs: make one with `unweave fit METHOD DATA --out {path}`")
-        folders += [b for b in below if b not in folders]
-    return folders
+        folders |= dict.fromkeys(below)
+    return list(folders)
+
+
+def _walk_runs(path: Path) -> Iterator[Path]:
+    for place, names, files in os.walk(path):
+        if RUN_FILES & {*files}:
+            yield Path(place)
+            names.clear()
+        names[:] = [name for name in names if not name.startswith(".")]
 
 
 def read_run(folder: Path) -> FinishedRun:
     """Read everything about a finished run except its weights; an error names what is damaged."""
+    check_manifest(folder, max_hashed=MAX_HASHED, may_be_empty=(HISTORY,))
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
     scores = read_json(folder / "scores.json")
     try:
@@ -262,6 +267,8 @@ def read_run(folder: Path) -> FinishedRun:
         if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto", "all") or pairs.shape[1:] != (2,):
             raise ValueError(f"codes of shape {table.shape}, pairs of shape {pairs.shape}")
         _check_texts(recipe, env)
+        if env.get("manifest") and not has_manifest(folder):
+            raise FileNotFoundError("manifest.json is missing")
         diagnosis = tuple(map(str, env.get("diagnosis", ())))
         finite = _finite(scores)
         periods = tuple(None if p is None else float(p) for p in env.get("code_periods") or [None] * d)

@@ -39,7 +39,8 @@ from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import lock_all
-from unweave.utils.storage import atomic_folder, is_disk_full, read_json, write_atomic
+from unweave.utils.manifest import replace_file
+from unweave.utils.storage import atomic_folder, is_disk_full, read_json
 from unweave.utils.validation import check_finite, is_out_of_memory
 
 Notify = Callable[[str], None]
@@ -291,5 +292,5 @@ def _complete_scores(run: Run, folder: Path, settings: RunSettings) -> FinishedR
     sample = evaluation_sample(run.data.evaluation_data(data), len(finished.codes))
     inputs = (scale_for_training(data, sample)[1], sample.c, data.factors, method, finished.code_periods)
     scores = read_json(folder / "scores.json") | compute_scores(MetricInputs(*inputs), finished.codes, missing)
-    write_atomic(folder / "scores.json", json.dumps(scores, indent=2) + "\n")
+    replace_file(folder, "scores.json", json.dumps(scores, indent=2) + "\n")
     return read_run(folder)

@@ -11,7 +11,8 @@ from scipy.stats import spearmanr
 
 from unweave import catalog
 from unweave.experiments.grouping import best_value, needs_labels
-from unweave.experiments.run import FinishedRun, final_likelihood
+from unweave.experiments.history import final_likelihood, read_history
+from unweave.experiments.run import FinishedRun
 from unweave.metrics.model_centrality import model_centrality
 from unweave.metrics.translation import translation_difficulty
 from unweave.metrics.udr import udr
@@ -72,8 +73,7 @@ def _likelihood(run: FinishedRun) -> float:
     if "log_likelihood" in run.env:
         value = run.env["log_likelihood"]
     else:  # runs of earlier versions did not keep it
-        path = run.folder / "history.parquet"
-        value = final_likelihood(catalog.load(run.folder), pd.read_parquet(path) if path.is_file() else pd.DataFrame())
+        value = final_likelihood(catalog.load(run.folder), read_history(run.folder))
     return np.nan if value is None else float(value)
 
 

@@ -18,7 +18,7 @@ from torch import nn
 from unweave import catalog
 from unweave.data.dataset import Dataset
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
-from unweave.experiments.failures import Errors, clear_failures, failure_path, record_failures
+from unweave.experiments.failures import Errors, clear_failures, failure_path, read_failure, record_failures
 from unweave.experiments.run import Run, read_run, rows
 from unweave.experiments.runner import Notify, RunSettings, execute_pack, ignore, is_finished
 from unweave.methods.base import Method
@@ -27,6 +27,7 @@ from unweave.training.checkpoint import read_note, read_step
 from unweave.training.loop import Callback
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
+from unweave.utils.manifest import check_manifest
 from unweave.utils.storage import is_disk_full
 from unweave.utils.validation import is_device_lost
 
@@ -210,6 +211,7 @@ def clean_up(out: Path, runs: Sequence[Run]) -> None:
         folder = out / run.key
         try:
             if is_finished(folder):
+                check_manifest(folder)
                 read_run(folder)
                 read_config(folder)
         except InputError as error:
@@ -231,7 +233,7 @@ def run_states(runs: Iterable[Run], out: Path) -> dict[str, State]:
     for key in {run.key: run for run in runs}:
         if (out / key).is_dir():
             states[key] = "done"
-        elif failure_path(out, key).is_file():
+        elif read_failure(failure_path(out, key)) is not None:
             states[key] = "failed"
         else:
             states[key] = "running" if is_locked(out, key) else "waiting"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from unweave.utils.storage import read_json, write_atomic
 from unweave.utils.user_files import execute_file
 
 NOTE_FILE = ".study.json"  # in the folder of the runs
+NOTE_TYPES = {"question": str, "file": str, "metrics": list, "keys": list}
 
 
 @dataclass(frozen=True)
@@ -67,5 +69,14 @@ def write_note(study: Study, out: Path) -> None:
 
 
 def read_note(out: Path) -> dict[str, Any]:
-    """Return the note of the study in a folder; empty if there is none."""
-    return read_json(out / NOTE_FILE) if (out / NOTE_FILE).is_file() else {}
+    """Return the note of the study in a folder; empty if there is none, or a damaged one, of which a warning tells."""
+    if not (out / NOTE_FILE).is_file():
+        return {}
+    try:
+        note = read_json(out / NOTE_FILE)
+        if wrong := [name for name, kind in NOTE_TYPES.items() if not isinstance(note.get(name), kind)]:
+            raise InputError(f"{out / NOTE_FILE} lacks {wrong[0]!r}")
+    except InputError as error:
+        warnings.warn(f"{error}. The question of the study is left out; `unweave study run` restores it", stacklevel=2)
+        return {}
+    return note

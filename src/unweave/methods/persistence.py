@@ -24,6 +24,7 @@ from unweave.methods.user_networks import check_networks, compare_networks, desc
 from unweave.nn.adapters import USER_MODULE
 from unweave.nn.autoencoder import is_user_network
 from unweave.utils.errors import InputError
+from unweave.utils.manifest import check_manifest
 from unweave.utils.storage import check_hash, read_json, recipe_hash, sha256, source_hash, to_jsonable, write_json
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Method")
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+HISTORY = "history.parquet"  # of a run: loading does not depend on it
 CONFIG_TYPES = {"method": str, "params": dict, "learned": dict, "arrays": list, "sha256": str}
 # Not in recipes by default, so that keys of earlier runs stay valid:
 OPTIONAL_SETTINGS = ("encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number")
@@ -80,7 +82,8 @@ def saved_settings(method: Method) -> dict[str, Any]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return `config.json` of a saved method, after checking that both files are complete and unaltered."""
+    """Return `config.json` of a saved method or a run, after checking that all its files are complete and unaltered."""
+    check_manifest(folder, may_be_empty=(HISTORY,))
     config = read_json(folder / CONFIG)
     checksum = config.pop("checksum", None)
     if checksum != recipe_hash(config, 16):

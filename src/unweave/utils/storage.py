@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from types import FunctionType
 from typing import Any, BinaryIO
 
 from unweave.utils.errors import InputError
+
+MIN_AGE = 2.0  # seconds since the last change of a file whose checksum may be kept
 
 
 @contextlib.contextmanager
@@ -148,10 +151,33 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
     return digest.hexdigest()
 
 
+def sha256_of_text(text: str) -> str:
+    """Return the SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_known_hashes: dict[tuple[str | int, ...], str] = {}
+
+
+def cached_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file; one that did not change since this process computed it is not read again.
+
+    A file that was written just now is always read: its times would not show another change.
+    """
+    status = path.stat()
+    key = (str(path.absolute()), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    if key not in _known_hashes:
+        checksum = sha256(path)
+        if time.time() - max(status.st_mtime, status.st_ctime) < MIN_AGE:
+            return checksum
+        _known_hashes[key] = checksum
+    return _known_hashes[key]
+
+
 def check_hash(path: Path, checksum: str) -> None:
     """Raise an error that names the file if it is missing, truncated or altered."""
     if not path.is_file():
         raise InputError(f"{path} is missing: the folder is not complete; delete it and repeat the command")
-    actual = sha256(path)
+    actual = cached_sha256(path)
     if actual != checksum:
         raise InputError(f"{path} is truncated or altered: its sha256 is {actual[:12]}..., expected {checksum[:12]}...")

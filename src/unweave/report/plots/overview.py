@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from unweave.experiments.grouping import Setting
+from unweave.experiments.history import read_history
 from unweave.experiments.run import FinishedRun
 from unweave.report.figures.curves import loss_terms
 from unweave.report.plots.packing import round_number, round_numbers
@@ -169,7 +170,7 @@ def _describe_terms(histories: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def _mean_history(setting: Setting) -> pd.DataFrame | None:
-    paths = [path for run in setting.runs if (path := run.folder / "history.parquet").is_file()]
-    if not paths:
+    histories = [history for run in setting.runs if "step" in (history := read_history(run.folder))]
+    if not histories:
         return None
-    return pd.concat([pd.read_parquet(path) for path in paths]).groupby("step", as_index=False).mean()
+    return pd.concat(histories).groupby("step", as_index=False).mean()
