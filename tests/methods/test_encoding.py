@@ -14,7 +14,8 @@ import torch
 import unweave
 from tests.helpers import METHODS, NETWORKS, small_method
 from unweave import InputError, OwnData, Run, as_data, load
-from unweave.experiments.run import final_likelihood, read_run
+from unweave.experiments.history import final_likelihood
+from unweave.experiments.run import read_run
 from unweave.methods import GIN, PCA, BetaVAE, HessianICA, LinearICA
 from unweave.methods.encoding import learned_scaling
 from unweave.methods.neural import fit_pack
