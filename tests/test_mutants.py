@@ -1,14 +1,15 @@
 """The mutation score: which faults are made, which tests are shown a mutant, and how results are counted."""
 
 import ast
+import json
 import os
 import signal
 import time
 
 import pytest
 from benchmarks.mutants.mutators import find_mutants
-from benchmarks.mutants.results import Result, Store, table
-from benchmarks.mutants.run import GROUPS, chosen_modules, draw, find_relevant, mutants_of
+from benchmarks.mutants.results import Result, Store, table, write_results
+from benchmarks.mutants.run import GROUPS, chosen_modules, draw, find_relevant, mutants_of, outcome_of
 from benchmarks.mutants.sandbox import Process
 
 SOURCE = '''"""Module."""
@@ -133,8 +134,37 @@ def test_the_score_leaves_equivalent_mutants_out():
     mutant = find_mutants("m.py", SOURCE)[0]
     outcomes = ["killed"] * 6 + ["timeout"] * 3 + ["survived"] + ["equivalent"] * 5
     rows = table([Result(mutant, outcome) for outcome in outcomes]).splitlines()
-    assert rows[-1].split() == ["all", "15", "6", "3", "5", "1", "90.0%"]
+    assert rows[-1].split() == ["all", "15", "6", "3", "5", "1", "0", "90.0%"]
     assert rows[1].split()[1:] == rows[-1].split()[1:]
+
+
+def test_only_a_test_that_fails_kills_and_only_the_fault_can_time_out():
+    """Exit codes of pytest: an internal error (3) or no collected test (5) say nothing about a fault."""
+    ends = {code: outcome_of(code) for code in ("0", "1", "2", "3", "4", "5", "crash")}
+    assert [code for code, outcome in ends.items() if outcome == "killed"] == ["1", "2", "4", "crash"]
+    assert ends["0"] == "survived" and ends["3"] == ends["5"] == "unclear"
+    assert [outcome_of(code, is_control=True) for code in ("0", "timeout", "1")] == ["timeout", "unclear", "unclear"]
+
+
+def test_a_store_that_was_cut_off_in_a_line_continues(tmp_path):
+    first, second = find_mutants("m.py", SOURCE)[:2]
+    Store(tmp_path / "results").add(Result(first, "killed", "test"), "tests")
+    with (tmp_path / "results").open("a") as file:
+        file.write('{"digest": "3')
+    Store(tmp_path / "results").add(Result(second, "killed", "test"), "tests")
+    store = Store(tmp_path / "results")
+    assert store.find(first, "tests") and store.find(second, "tests")
+
+
+def test_scores_of_groups_are_written_with_versions(tmp_path):
+    mutant = find_mutants("m.py", SOURCE)[0]
+    results = [Result(mutant, "killed", group="a"), Result(mutant, "survived", group="a"), Result(mutant, "killed")]
+    write_results(tmp_path / "results.json", results, {"seed": 3})
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["groups"]["a"] == {
+        "killed": 1, "timeout": 0, "equivalent": 0, "survived": 1, "unclear": 0, "score": 0.5
+    }  # fmt: skip
+    assert content["settings"] == {"seed": 3} and content["versions"]["torch"] and content["date"]
 
 
 def fork(task, seconds):

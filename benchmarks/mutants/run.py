@@ -4,8 +4,10 @@ make mutants
 python -m benchmarks.mutants.run --modules metrics training/checkpoint.py --sample 40 --seed 1
 
 A mutant is one module with one fault: another operator, constant, argument or a statement less. It is shown to the
-tests that run its line, until one fails. Results are kept in `build/mutants`: a mutant that was killed is not run
-again, one that survived is when its tests have changed. Faults that change nothing that matters do not count; they are
+tests that run its line, until one fails. Tests that need `UNWEAVE_DATA` are skipped. Results are kept in
+`build/mutants`, so that an interrupted call continues: a mutant that was killed is not run again, one that survived is
+when its tests have changed. After a timeout the tests run once more without the fault: where these time out as well,
+the mutant does not count. Faults that change nothing that matters do not count; they are
 listed with their reasons in `equivalent.toml`.
 """
 
@@ -18,6 +20,7 @@ import math
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,14 +29,17 @@ import pytest
 
 from benchmarks.mutants.mutators import Mutant, find_mutants
 from benchmarks.mutants.reach import Reach, find_tests, trace_tests
-from benchmarks.mutants.results import Result, Store, hash_tests, print_survivors, table
+from benchmarks.mutants.results import Result, Store, hash_tests, print_survivors, table, write_results
 from benchmarks.mutants.sandbox import PACKAGE, ROOT, Process, Sandbox, warm_up
 
 OUT = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 OTHERS_LATER = 3  # a test of another module is run when it takes a third of the time of the module's own
 FIRST_TESTS = 4  # collected before the others, because they often suffice
-SECONDS, SLOWER = 30.0, 3.0  # a mutant may take so long, and so many times what its tests take when they are traced
+SECONDS, SLOWER = (
+    20.0,
+    2.0,
+)  # of the processor: a mutant may take so long, and so many times what tracing its tests took
 
 
 class Group(NamedTuple):
@@ -54,9 +60,10 @@ GROUPS = {
     "metrics": Group(("metrics/*.py",), ("tests/metrics/test_*.py",)),
     "spectral": Group(("methods/spectral/*.py",), ("tests/methods/spectral/test_*.py",)),
     "checkpoint": Group(("training/checkpoint.py",), ("tests/training/test_checkpoint.py",), by_name=True),
+    "locks": Group(("utils/locks.py",), ("tests/utils/test_locks.py",), by_name=True),
     "storage": Group(
-        ("utils/storage.py", "utils/locks.py", "utils/files.py", "utils/private.py"), ("tests/utils/test_*.py",),
-        by_name=True,
+        ("utils/storage.py", "utils/manifest.py", "utils/files.py", "utils/private.py"),
+        ("tests/utils/test_*.py", "tests/experiments/test_damage.py"), by_name=True,
     ),
 }  # fmt: skip
 
@@ -68,6 +75,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample; a larger one contains a smaller one")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of tests for a mutant, by default all of them")
+    parser.add_argument("--json", type=Path, default=None, help="file for the scores of the groups")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of results, copies and traces")
     options = parser.parse_args()
     warm_up()
@@ -76,9 +84,12 @@ def main() -> None:
         modules = chosen_modules(name, group, options.modules)
         if modules:
             mutants = draw((m for module in modules for m in mutants_of(module)), options.sample, options.seed)
-            results += run_group(group, mutants, options.out.absolute(), options.jobs, options.seconds)
+            part = run_group(group, mutants, options.out.absolute(), options.jobs, options.seconds)
+            results += [replace(result, group=name) for result in part]
     print_survivors(results)
     print(table(results))
+    if options.json:
+        write_results(options.json, results, {"sample": options.sample, "seed": options.seed})
 
 
 def chosen_modules(name: str, group: Group, asked: Iterable[str]) -> list[str]:
@@ -130,10 +141,16 @@ def run_group(group: Group, mutants: list[Mutant], out: Path, jobs: int, limit: 
         else:
             waiting.append(Job(mutant, tests, SECONDS + SLOWER * sum(reach[test][0] for test in tests)))
     print(f"{len(mutants)} mutants, {len(waiting)} of them to run", flush=True)
-    for job, result in run_all(sandboxes, waiting):
+    start = time.monotonic()
+    for i, (job, result) in enumerate(run_all(sandboxes, waiting), 1):
         results[result.mutant.digest] = result
-        store.add(result, hash_tests(job.tests, sandboxes[0].root))
-        print(f"{result.outcome:9}{result.mutant.module}: {result.mutant.key}"[:200], flush=True)
+        if result.outcome != "unclear":
+            store.add(result, hash_tests(job.tests, sandboxes[0].root))
+        left = (time.monotonic() - start) / i * (len(waiting) - i) / 60
+        text = (
+            f"[{i} of {len(waiting)}, {left:.0f} min left] {result.outcome} {result.mutant.module}: {result.mutant.key}"
+        )
+        print(text[:200], flush=True)
     return [results[mutant.digest] for mutant in mutants]
 
 
@@ -142,7 +159,8 @@ class Job(NamedTuple):
 
     mutant: Mutant
     tests: list[str]
-    seconds: float  # until it counts as timed out
+    seconds: float  # of the processor, until it counts as timed out
+    is_control: bool = False  # the same without the fault, after a timeout: is it the fault, or a busy machine?
 
 
 def run_all(sandboxes: list[Sandbox], jobs: list[Job]) -> Iterator[tuple[Job, Result]]:
@@ -158,14 +176,28 @@ def run_all(sandboxes: list[Sandbox], jobs: list[Job]) -> Iterator[tuple[Job, Re
             elif i in running and running[i][0].poll():
                 process, job, original = running.pop(i)
                 sandbox.path(job.mutant.module).write_text(original)
-                outcome = {"0": "survived", "timeout": "timeout"}.get(process.result, "killed")
+                if process.result == "timeout" and not job.is_control:
+                    queue.append(job._replace(is_control=True))
+                    continue
+                outcome = outcome_of(process.result, is_control=job.is_control)
                 yield job, Result(job.mutant, outcome, _first_failure(sandbox) if outcome == "killed" else "")
         time.sleep(0.01)
 
 
+def outcome_of(result: str, *, is_control: bool = False) -> str:
+    """Return what the end of the tests says about a mutant, or after a timeout about the original.
+
+    Exit codes of pytest: 0 all passed, 1 one failed, 2 and 4 a module could not be imported, 3 and 5 no test has run.
+    """
+    if is_control:
+        return "timeout" if result == "0" else "unclear"
+    return {"0": "survived", "1": "killed", "2": "killed", "4": "killed", "crash": "killed"}.get(result, "unclear")
+
+
 def run_tests(job: Job) -> int:
     """Put the mutant into the package and run its tests until one fails; return the exit code of pytest."""
-    (Path.cwd() / PACKAGE / job.mutant.module).write_text(job.mutant.source)
+    if not job.is_control:
+        (Path.cwd() / PACKAGE / job.mutant.module).write_text(job.mutant.source)
     temporary = f"--basetemp={Path.cwd().parent / 'tmp'}"
     for tests in (job.tests[:FIRST_TESTS], job.tests[FIRST_TESTS:]):
         code = pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", temporary]) if tests else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ scipy.sparse.csgraph sklearn.linear_model sklearn.ensemble sklearn.decomposition
 sklearn.neighbors sklearn.utils.estimator_checks pandas pyarrow.parquet PIL.Image h5py matplotlib.pyplot filelock pytest
 hypothesis.extra.numpy
 """
+WAITING = 4  # times the seconds of the processor that a process may take in all: it may sleep, or other work goes on
 MAX_BYTES = 12 * 2**30  # of memory, of a process: a mutant may ask for any amount
 
 
@@ -53,21 +55,21 @@ class Sandbox:
         return self.root / PACKAGE / module
 
     def start(self, task: Callable[[], int], seconds: float) -> Process:
-        """Run a task in a forked process, with the copy as its repository."""
+        """Run a task in a forked process, with the copy as its repository, for a time of the processor."""
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
             code = 3
             try:
-                self._enter()
+                self._enter(seconds)
                 code = task()
             finally:
                 os._exit(code)
-        return Process(pid, time.monotonic() + seconds)
+        return Process(pid, time.monotonic() + WAITING * seconds)
 
-    def _enter(self) -> None:
-        """Let this process see the copy only, write into its own folders, and take a limited amount of memory."""
+    def _enter(self, seconds: float) -> None:
+        """Let this process see the copy only, write into its own folders, and take limited memory and time."""
         import resource  # POSIX only, as is `fork`; the rest of the package is imported everywhere
 
         os.setsid()
@@ -76,6 +78,7 @@ class Sandbox:
         os.dup2(log, 2)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))
         os.chdir(self.root)
         source = str(self.root / "src")
         sys.path[:0] = [source, str(self.root)]
@@ -85,6 +88,7 @@ class Sandbox:
             "PYTHONPATH": f"{source}{os.pathsep}{self.root}", "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HOME": str(home), "UNWEAVE_CACHE": str(home / "cache"),
         }  # fmt: skip
+        os.environ.pop("UNWEAVE_DATA", None)  # a test that needs other people's files is not counted on
         for name in [name for name in sys.modules if name.split(".")[0] in ("unweave", "tests", "benchmarks")]:
             del sys.modules[name]
 
@@ -101,14 +105,17 @@ class Process:
             return True
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid:
-            self.result = str(os.WEXITSTATUS(status)) if os.WIFEXITED(status) else "crash"
+            ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+            self.result = str(os.WEXITSTATUS(status)) if ended is None else "crash"
+            if ended == signal.SIGXCPU:
+                self.result = "timeout"
         elif time.monotonic() > self.deadline:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
             self.result = "timeout"
         if self.result:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)  # and whatever it has started
-        if self.result == "timeout":
-            os.waitpid(self.pid, 0)
         return bool(self.result)
 
     def wait(self) -> str:
