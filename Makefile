@@ -5,6 +5,7 @@
 # make docs   build the docs site with its gallery: docs/_build/html/index.html
 # make package  build wheel and sdist, install the wheel elsewhere and use it there
 # make mutants  how many small faults, put into the code on purpose, the tests notice (hours; MUTANTS="--sample 40" less)
+# make torture  bad inputs, kills, flipped bits, full disks, four processes at once (an hour; TORTURE="--minutes 10" less)
 # make bench  timings against named peers (slow; not part of the tests)
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +13,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-ray check docs docs-draft package mutants bench clean
+.PHONY: demo test test-ray check docs docs-draft package mutants torture bench clean
 
 demo: $(READY)
 	$(BIN)/unweave demo
@@ -42,6 +43,9 @@ package: $(READY)
 
 mutants: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants.run --jobs $(WORKERS) $(MUTANTS)
+
+torture: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.torture.run $(TORTURE)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/spectral.py

@@ -1,5 +1,6 @@
 """Options from dataclasses, errors in one line, and tables in terminals of any width."""
 
+import errno
 import io
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from unweave import InputError
 from unweave.cli import terminal
-from unweave.cli.terminal import docstring_summary, parse_options, run_action
+from unweave.cli.terminal import docstring_summary, exit_for_error, parse_options, run_action
 
 
 @pytest.mark.parametrize("first", ["a" * 30, "b" * 70])
@@ -59,6 +60,22 @@ def test_wrong_options_give_one_line(args, message):
     text = str(error.value)
     assert text.startswith(message) and "\n" not in text and "For all options, " in text
     assert "─" not in text and "│" not in text
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"),
+         "unweave: No space left on device; free disk space and repeat the command"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.csv"),
+         "unweave: No such file or directory: 'a.csv'"),
+        (MemoryError(), "unweave: not enough memory; use fewer or smaller observations"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_system_say_what_to_do(error, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        exit_for_error(error)
+    assert end.value.code == 2 and " ".join(capsys.readouterr().err.split()) == message
 
 
 def test_actions_are_listed_and_dispatched(capsys):

@@ -1,14 +1,15 @@
 """Checkpoints: a stopped run resumes, a foreign or damaged file is ignored."""
 
 import io
+import struct
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 
 from tests.helpers import DATA, StopTraining, X, flat_weights, small_method, stop_at, train_all, validate
 from unweave.data.conversion import as_data
@@ -81,6 +82,26 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_ignored(tmp_path):
         with pytest.warns(UserWarning, match="training starts from the beginning"):
             (method,) = train_all([small_method("beta-vae", steps=300)], checkpoint=file)
         assert torch.equal(flat_weights(method), flat_weights(fresh))
+
+
+def test_a_flipped_bit_anywhere_in_a_checkpoint_is_noticed(tmp_path):
+    """In the weights it would change the result of the resumed run, in the metadata its step and its seconds."""
+    file, state = tmp_path / "c", torch.arange(40.0)
+    group = SimpleNamespace(state={"w": state, "half": state.bfloat16()}, rngs=[], rng_states=list)
+    saver = Checkpoint(file, {"a": 1}, note="one two")
+    saver.restore([group], "loop")
+    saver.save_if_due([group], 7, 10, last=True)
+    whole, size = file.read_bytes(), len(file.read_bytes())
+    (header_size,) = struct.unpack("<Q", whole[:8])
+    for byte in [*range(0, 8 + header_size, 7), *range(8 + header_size, size, 11)]:
+        file.write_bytes(whole[:byte] + bytes([whole[byte] ^ 4]) + whole[byte + 1 :])
+        read = read_note(file), read_step(file), Checkpoint(file, {"a": 1}).previous_strategy()
+        assert read in {("one two", 7, "loop"), ("", 0, "")} and isinstance(read_seconds(file), float)
+        with pytest.warns(UserWarning, match="training starts from the beginning"):
+            assert Checkpoint(file, {"a": 1}).restore([group], "loop") == 0
+        assert torch.equal(group.state["w"], state)
+    file.write_bytes(whole)
+    assert Checkpoint(file, {"a": 1}).restore([group], "loop") == 7
 
 
 def test_a_checkpoint_records_the_strategy(tmp_path):
@@ -175,12 +196,14 @@ def test_what_a_checkpoint_says_of_itself(tmp_path):
 
 
 def test_a_checkpoint_with_other_tensors_is_of_another_version(tmp_path):
-    file = tmp_path / "a.checkpoint"
-    train_all([small_method("beta-vae", steps=100)], checkpoint=file)
-    with safe_open(file, "pt") as stored:
-        names, metadata = list(stored.keys()), stored.metadata()
-        tensors = {name: stored.get_tensor(name) for name in names}
-    for changed in (dict(list(tensors.items())[1:]), tensors | {"0/more": torch.zeros(2)}):
-        save_file(changed, file, metadata)
-        with pytest.warns(UserWarning, match="written by another version: training starts from the beginning"):
-            train_all([small_method("beta-vae", steps=100)], checkpoint=file)
+    file, tensors = tmp_path / "c", {"a": torch.ones(2), "b": torch.zeros(3)}
+
+    def group(**state):
+        return SimpleNamespace(state=state, rngs=[], rng_states=list)
+
+    saver = Checkpoint(file, {})
+    saver.restore([group(**tensors)], "loop")
+    saver.save_if_due([group(**tensors)], 7, 10, last=True)
+    for other in ({"a": torch.ones(2)}, tensors | {"more": torch.zeros(2)}):
+        with pytest.warns(UserWarning, match="c was written by another version: training starts from the beginning"):
+            assert Checkpoint(file, {}).restore([group(**other)], "loop") == 0

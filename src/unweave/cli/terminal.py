@@ -157,8 +157,14 @@ def exit_with_message(text: str, code: int) -> NoReturn:
 
 def exit_for_error(error: Exception) -> NoReturn:
     """Print an error that the user can correct, and exit."""
-    out_of_memory = isinstance(error, MemoryError)
-    text = "not enough memory; use fewer or smaller observations" if out_of_memory else str(error)
+    from unweave.utils.storage import is_disk_full
+
+    text = str(error)
+    if isinstance(error, MemoryError):
+        text = "not enough memory; use fewer or smaller observations"
+    elif isinstance(error, OSError):
+        text = re.sub(r"^\[Errno \d+\] ", "", text)  # which is Python's
+        text += "; free disk space and repeat the command" if is_disk_full(error) and not error.filename else ""
     exit_with_message(text, USER_ERROR)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize
 from torch import Tensor
@@ -40,7 +42,8 @@ class Checkpoint:
             return
         tensors = {name: v for i, group in enumerate(groups) for name, v in _tensors(group, str(i)).items()}
         metadata = {"key": self.key, "how": self.strategy, "step": str(step), "note": self.note}
-        metadata["seconds"] = f"{now - self.started_at:.3f}"
+        metadata |= {"seconds": f"{now - self.started_at:.3f}", "sha256": _hash_tensors(tensors)}
+        metadata["checksum"] = recipe_hash(metadata)
         with atomic_file(self.path) as file:
             file.write(serialize(tensors, metadata=metadata))
         self.saved_step, self.saved_at = step, time.perf_counter()
@@ -63,12 +66,14 @@ class Checkpoint:
         problem = ""
         try:
             with safe_open(self.path, "pt") as file:
-                metadata = file.metadata() or {}
+                metadata = _checked(file.metadata())
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except (SafetensorError, OSError, ValueError) as error:
             metadata, tensors, problem = {}, {}, f"cannot be read ({error})"
         names = {name for i, group in enumerate(groups) for name in _tensors(group, str(i))}
-        if not problem and (metadata.get("key"), metadata.get("how")) != (self.key, strategy):
+        if not problem and metadata.get("sha256") != _hash_tensors(tensors):
+            problem = "is damaged, or was written by another version"
+        elif not problem and (metadata.get("key"), metadata.get("how")) != (self.key, strategy):
             problem = "belongs to another run or another strategy"
         elif not problem and names != set(tensors):
             problem = "was written by another version"
@@ -100,9 +105,24 @@ def read_step(path: Path) -> int:
 def _read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, "pt") as file:
-            return dict(file.metadata() or {})
+            return _checked(file.metadata())
     except (SafetensorError, OSError, ValueError):
         return {}
+
+
+def _checked(metadata: dict[str, str] | None) -> dict[str, str]:
+    """Return the metadata of a file without their checksum; nothing if they do not match it."""
+    content = dict(metadata or {})
+    return content if content.pop("checksum", None) == recipe_hash(content) else {}
+
+
+def _hash_tensors(tensors: dict[str, Tensor]) -> str:
+    """Return the SHA-256 of tensors on the CPU with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _tensors(group: LaneGroup, prefix: str) -> dict[str, Tensor]:
