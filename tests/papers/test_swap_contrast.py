@@ -8,6 +8,7 @@ import pytest
 
 from unweave import InputError
 from unweave.datasets import Unseen
+from unweave.datasets.colored import PALETTES
 from unweave.papers.swap_contrast import disentangled, palettes
 from unweave.papers.swap_contrast import tables as swap_tables
 from unweave.papers.swap_contrast.palettes import (
@@ -61,14 +62,41 @@ def test_a_small_calibration_runs(digits, tmp_path):
     assert all(0 <= float(value) <= 1 for value in table.rows[1][1:])
 
 
-def test_the_chosen_palette_is_the_nearest_of_the_stored_results(tmp_path, monkeypatch):
+def store(folder, name, rows):
+    """Write stored scores of a stage."""
+    path = folder / "swap_contrast" / "results" / name
+    path.mkdir(parents=True, exist_ok=True)
+    pd.concat(rows).to_csv(path / "scores.csv", index=False)
+
+
+def test_the_palette_is_chosen_in_two_stages(tmp_path, monkeypatch):
     monkeypatch.setattr(palettes, "stored_results", lambda: tmp_path)
+    with pytest.raises(InputError, match="run `unweave paper run swap-contrast/palette-screening` first"):
+        palettes.finalists()
+    names = list(PALETTES)
+    screened = [rows_of(name, 0.01 * k) for k, name in enumerate(reversed(names))]
+    store(tmp_path, "palette-screening", screened[1:])
+    with pytest.raises(InputError, match="not all palettes were screened"):
+        palettes.finalists()
+    store(tmp_path, "palette-screening", screened)
+    six = names[-6:]
+    assert {*palettes.finalists()} == {*six} == {*palettes.select_palettes(Options())}
+    assert palettes.select_palettes(Options(screen=True)) == tuple(names)
+    store(tmp_path, "palettes", [rows_of(name, 0.05) for name in six[1:]])
     with pytest.raises(InputError, match="run `unweave paper run swap-contrast/palettes` first"):
         palettes.chosen_palette()
-    folder = tmp_path / "swap_contrast" / "results" / "palettes"
-    folder.mkdir(parents=True)
-    pd.concat([rows_of("adjacent-60-35", 0.1), rows_of("adjacent-60-45", -0.02)]).to_csv(folder / "scores.csv")
-    assert palettes.chosen_palette() == "adjacent-60-45"
+    finals = [rows_of(name, 0.05 - 0.01 * k) for k, name in enumerate(six)]
+    store(tmp_path, "palettes", [rows_of(names[0], 0.0), *finals])  # the nearest was no finalist
+    assert palettes.chosen_palette() == six[5]
+
+
+def test_screening_takes_a_narrow_network_and_few_steps():
+    (screen, *_), (final, *_) = (
+        palettes.list_runs(Options(palettes=("adjacent-60-45",), screen=s)).values() for s in (True, False)
+    )
+    assert (screen.method.steps, final.method.steps) == (2_000, 6_000)
+    assert screen.method.widths < final.method.widths
+    assert palettes.folders(Options(screen=True)).name == "palette-screening"
 
 
 def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monkeypatch):

@@ -177,7 +177,9 @@ def _swap_contrast() -> Iterator[Item]:
     yield Item("tuning", "settings of every method compared", runs=tune, **digits | own | {"small": every})
     few_colors = {"palettes": ("alternating-100-55",), "seeds": 1, "steps": 60}
     calibration: dict[str, Any] = {"script": "swap_contrast.palettes", "small": few_colors, "data": COLORS}
-    yield Item("palettes", "colors chosen with a plain CNN", **calibration | own)
+    screening = ({"screen": True, "seeds": 1},)
+    yield Item("palette-screening", "all palettes, narrow CNN", runs=screening, **calibration | own)
+    yield Item("palettes", "colors chosen with a plain CNN of the best six", **calibration | own)
     far = ({"data": "shapes3d", "distant": True},)
     yield Item("distant-colors", "3DShapes, colors far from training", runs=far, **tables | own)
 

@@ -1,12 +1,17 @@
 """Swap and contrast (2022): which colors make the test as hard as the paper's? Chosen with a plain CNN alone.
 
-unweave paper run swap-contrast/palettes                      # for a GPU; needs the files of MNIST
+unweave paper run swap-contrast/palette-screening             # two hours on one core; needs the files of MNIST
+unweave paper run swap-contrast/palettes                      # the nearest of the screening; for a GPU
 
 The paper does not name its colors. A palette has six backgrounds, with hues between those of the six digit colors:
 three to train and three to test, alternating or adjacent, in two saturations and five brightnesses. A CNN is trained on
-every palette, for digits and for rotated digits. The chosen palette is the one whose ten numbers are nearest to those
-of the paper's CNN in the mean absolute difference: average and worst group on colored digits, and both at -75, -65, 65
-and 75 degrees. No other method takes part in the choice.
+digits and on rotated digits. The chosen palette is the one whose ten numbers are nearest to those of the paper's CNN in
+the mean absolute difference: average and worst group on colored digits, and both at -75, -65, 65 and 75 degrees. No
+other method takes part in the choice.
+
+The rule has two stages, so that all palettes can be compared. Screening: every palette, a narrow CNN, one seed, 2,000
+steps. Final: the six nearest of the screening, the CNN of the tables, three seeds, 6,000 steps. The nearest of these is
+chosen, and counts only once all six are there.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from unweave.papers.verdicts import Findings, describe_effort, folder_name, merg
 from unweave.utils.errors import InputError
 
 SETS = ("colored-mnist", "rotation-colored-mnist")
+FINALISTS = 6  # of the screening
 KEYS = ["palette", "data", "seed", "angle"]
 
 
@@ -42,38 +48,46 @@ KEYS = ["palette", "data", "seed", "angle"]
 class Options:
     """A plain CNN on every palette of backgrounds."""
 
-    palettes: tuple[str, ...] = tuple(PALETTES)
-    """Palettes: arrangement of hues, saturation and value in percent."""
+    palettes: tuple[str, ...] = ()
+    """Palettes: arrangement of hues, saturation and value in percent; by default all, or the best of the screening."""
+    screen: bool = False
+    """Screen the palettes with a narrow network; one seed is enough."""
     seeds: int = 3
     """Number of repetitions."""
     steps: int = 0
-    """Gradient steps; 0: 6,000. The learning rate falls to zero along half a cosine."""
+    """Gradient steps; 0: 6,000, or 2,000 to screen. The learning rate falls to zero along half a cosine."""
     out: Path = Path("papers/swap_contrast")
     """Folder of the paper: results go below it."""
 
 
 def usual_steps(options: Options) -> int:
     """Return the steps of the stored table."""
-    return 6_000
+    return 2_000 if options.screen else 6_000
 
 
 def folders(options: Options) -> Folders:
     """Return where everything goes; other steps have a folder of their own."""
     parts = {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
-    return Folders(options.out, folder_name("palettes", parts))
+    return Folders(options.out, folder_name("palette-screening" if options.screen else "palettes", parts))
+
+
+def select_palettes(options: Options) -> tuple[str, ...]:
+    """Return the palettes to train on: those named, all of them, or the finalists of the stored screening."""
+    return options.palettes or (tuple(PALETTES) if options.screen else finalists())
 
 
 def make_run(palette: str, data: str, seed: int, options: Options) -> Run:
     """Return the training of one CNN; positive angles are clockwise, as probably in the paper."""
     steps = options.steps or usual_steps(options)
-    method = CNNClassifier(widths=(32, 64, 128), lr=1e-3, lr_schedule="cosine", steps=steps, seed=seed)
+    widths = (16, 32, 32) if options.screen else (32, 64, 128)
+    method = CNNClassifier(widths=widths, lr=1e-3, lr_schedule="cosine", steps=steps, seed=seed)
     return Run(Unseen(of=data, palette=palette, clockwise=data == "rotation-colored-mnist"), method)  # type: ignore[arg-type]
 
 
 def list_runs(options: Options) -> dict[tuple[str, str, int], Run]:
     """Return every run by palette, dataset and seed."""
     seeds = range(options.seeds)
-    return {(p, d, s): make_run(p, d, s, options) for p in options.palettes for d in SETS for s in seeds}
+    return {(p, d, s): make_run(p, d, s, options) for p in select_palettes(options) for d in SETS for s in seeds}
 
 
 def all_test_points(data: Painted, seed: int = 0) -> torch.Tensor:
@@ -131,17 +145,36 @@ def compare_palettes(rows: pd.DataFrame) -> pd.DataFrame:
     return table.assign(distance=distance).sort_values("distance")
 
 
-def chosen_palette() -> str:
-    """Return the palette that is nearest to the paper's numbers in the stored results.
+def stored_distances(*, screen: bool) -> pd.Series:
+    """Return the distance of every palette that has all numbers in the stored results, nearest first."""
+    path = folders(Options(out=stored_results() / "swap_contrast", screen=screen)).scores
+    return compare_palettes(pd.read_csv(path))["distance"].dropna() if path.is_file() else pd.Series(dtype=float)
+
+
+def finalists() -> tuple[str, ...]:
+    """Return the palettes that are nearest to the paper's numbers in the stored screening.
 
     Raises:
-        InputError: If no palette has all numbers yet.
+        InputError: If a palette was not screened yet.
     """
-    path = folders(Options(out=stored_results() / "swap_contrast")).scores
-    distance = compare_palettes(pd.read_csv(path))["distance"].dropna() if path.is_file() else pd.Series(dtype=float)
-    if distance.empty:
+    distance = stored_distances(screen=True)
+    if set(distance.index) != {*PALETTES}:
+        raise InputError(
+            "not all palettes were screened yet: run `unweave paper run swap-contrast/palette-screening` first"
+        )
+    return tuple(map(str, distance.index[:FINALISTS]))
+
+
+def chosen_palette() -> str:
+    """Return the finalist that is nearest to the paper's numbers in the stored results.
+
+    Raises:
+        InputError: If a finalist was not trained yet.
+    """
+    distance, names = stored_distances(screen=False), finalists()
+    if not {*names} <= set(distance.index):
         raise InputError("no palette was chosen yet: run `unweave paper run swap-contrast/palettes` first")
-    return str(distance.idxmin())
+    return str(distance[[*names]].idxmin())
 
 
 def tables(options: Options) -> list[TextTable]:
@@ -170,7 +203,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, and report the palettes."""
     place = folders(options)
     place.create()
-    for palette in options.palettes:
+    for palette in select_palettes(options):
         runs = list_runs(replace(options, palettes=(palette,)))
         execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
         done = {key: run for key, run in runs.items() if (place.runs / run.key).is_dir()}
