@@ -1,5 +1,7 @@
 """Colored MNIST."""
 
+import colorsys
+
 import pytest
 import torch
 
@@ -71,3 +73,25 @@ def test_clockwise_angles_are_mirrored(digits):
     left, right = (torch.tensor([[4, 0, 1, k]]) for k in (2, 6))  # -45 and 45 degrees
     torch.testing.assert_close(plain.render(left), clockwise.render(right))
     assert not torch.allclose(plain.render(left), clockwise.render(left))
+
+
+def test_hues_are_one_more_nuisance_of_training(digits):
+    plain, data, test = (Unseen(**settings).load() for settings in ({}, {"hues": 6}, {"hues": 6, "part": "test"}))
+    assert [f.name for f in data.factors] == [*(f.name for f in plain.factors), "hue"]
+    assert [f.name for f in test.factors] == [f.name for f in plain.factors], "images of the test set stay"
+    point = torch.tensor([[4, 0, 1]])  # a red digit on the second background
+    images = data.render(torch.cat([point.expand(6, -1), torch.arange(6)[:, None]], 1))
+    torch.testing.assert_close(images[:1], plain.render(point))
+    for k, image in enumerate(images):
+        for was, now in zip(images[0].flatten(1).T[::97], image.flatten(1).T[::97], strict=True):
+            h, s, v = colorsys.rgb_to_hsv(*was.tolist())
+            assert now.tolist() == pytest.approx(colorsys.hsv_to_rgb((h + k / 6) % 1, s, v), abs=1e-6)
+    plan = pairs(data, 100, generator(), k=1, among=["hue"])
+    a, b = (data.labels(plan.views[v]) for v in ("x", "x2"))
+    assert (a[:, 3] != b[:, 3]).all() and (a[:, :3] == b[:, :3]).all()
+    held_out = Unseen(hues=6, validation=True)
+    assert len(held_out.load().factors) == 4 and len(held_out.evaluation_data(held_out.load()).factors) == 3
+    with pytest.raises(InputError, match="expected at least 1"):
+        Unseen(hues=0)
+    with pytest.raises(InputError, match="1 for shapes3d"):
+        Unseen(of="shapes3d", hues=2)

@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from scipy.stats import ttest_ind
 
 from unweave import InputError
-from unweave.papers.verdicts import Claim, Findings, Number, compare_means, merge_findings, merge_rows, select_methods
+from unweave.papers.verdicts import (
+    Claim,
+    Findings,
+    Number,
+    compare_means,
+    join_claims,
+    merge_findings,
+    merge_rows,
+    select_methods,
+)
 
 
 def test_verdicts_are_by_claims():
@@ -62,7 +72,23 @@ def test_a_lead_counts_where_runs_agree():
         == compare_means("", scores, "us", ["far"])
         == ()
     )
-    assert compare_means("", {"a": [0.5], "b": [0.4]}, "a", ["b"])[0].holds is None, "one run is no proof"
+    assert compare_means("", {"a": [0.5], "b": [0.4]}, "a", ["b"])[0] == Claim("", None), "one run is no proof"
+
+
+def test_leads_have_their_p_value():
+    scores = {"ours": [0.9, 0.91, 0.92], "near": [0.7, 0.95, 0.9], "far": [0.1, 0.12, 0.11]}
+    one, four = (compare_means("ours leads", scores, "ours", ["near"], candidates=n)[0] for n in (1, 4))
+    theirs = ttest_ind(scores["ours"], scores["near"], equal_var=False, alternative="greater").pvalue
+    assert one.p == pytest.approx(theirs) and four.p == pytest.approx(min(1, 4 * theirs))
+    assert one.describe() == f"holds in the mean only: ours leads (p = {theirs:.2f})"
+    claims = [
+        compare_means(f"ours is ahead of {name}", scores, "ours", [name])[0]._replace(subject=name, holds=True)
+        for name in ("near", "far")
+    ]
+    assert [claim.describe() for claim in join_claims(claims)] == [
+        f"holds: ours is ahead of near (p = {theirs:.2f}), far (p < 0.001)"
+    ]
+    assert Claim("a", True, p=0.0321).describe() == "holds: a (p = 0.032)"
 
 
 def test_differences_from_the_paper_s_numbers():

@@ -38,6 +38,23 @@ def warp(images: Tensor, theta: Tensor) -> Tensor:
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
+def shift_hue(images: Tensor, turns: Tensor) -> Tensor:
+    """Rotate the hue of colored images (n, 3, h, w) by shares of the color circle, (n,); value and saturation stay.
+
+    Example:
+        >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
+        >>> shift_hue(red, torch.tensor([1 / 3])).flatten().round(decimals=3).abs()
+        tensor([0., 1., 0.])
+    """
+    value, strongest = images.max(1, keepdim=True)
+    chroma = value - images.amin(1, keepdim=True)
+    r, g, b = images.split(1, 1)
+    difference = torch.where(strongest == 0, g - b, torch.where(strongest == 1, b - r, r - g))
+    sextant = 2 * strongest + difference / chroma.clamp(min=1e-12) + 6 * turns[:, None, None, None].to(images)
+    k = (torch.tensor([5.0, 3.0, 1.0], device=images.device)[:, None, None] + sextant) % 6
+    return value - chroma * torch.minimum(k, 4 - k).clamp(0, 1)
+
+
 def draw_affine(
     n: int,
     rng: Generator,

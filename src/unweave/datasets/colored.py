@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Literal, final
 
 import torch
 from torch import Generator, Tensor
 
-from unweave.data.augment import affine, warp
+from unweave.data.augment import affine, shift_hue, warp
 from unweave.data.containers import Table
 from unweave.data.core import Factor, FactorData
 from unweave.data.dataset import Dataset
@@ -123,6 +124,14 @@ def hold_out_nuisances(data: Painted, part: Literal["train", "test"]) -> Painted
     return Painted(gray, extra, data.paint, data.tables)
 
 
+def add_hues(data: Painted, count: int) -> Painted:
+    """Return the same images in `count` equally spaced rotations of the hue, which are one more factor."""
+    hue = Factor("hue", count, "nominal")
+    values = (tuple(allowed.tolist()) for allowed in data.allowed)
+    extra = dict(zip(data.factors[len(data.gray.factors) :], values, strict=True)) | {hue: tuple(range(count))}
+    return Painted(data.gray, extra, partial(_shift_hue, data.paint), [*data.tables, torch.arange(count) / count])
+
+
 class PaintedMNIST(Dataset):
     """Abstract: colored digits, made from the files of MNIST."""
 
@@ -224,6 +233,12 @@ def _paint_background(gray: Tensor, extra: Tensor, inks: Tensor, backgrounds: Te
     """Paint digits (n, 1, h, w) in color on a colored background."""
     ink, background = inks[extra[:, 0]], backgrounds[extra[:, 1]]  # (n, 3)
     return gray * ink[..., None, None] + (1 - gray) * background[..., None, None]
+
+
+def _shift_hue(paint: Callable[..., Tensor], gray: Tensor, extra: Tensor, *tables: Tensor) -> Tensor:
+    """Paint digits (n, 1, h, w), and rotate the hue of the images by the last factor."""
+    *own, turns = tables
+    return shift_hue(paint(gray, extra[:, :-1], *own), turns[extra[:, -1]])
 
 
 def _rotate_and_paint(gray: Tensor, extra: Tensor, inks: Tensor, backgrounds: Tensor, angles: Tensor) -> Tensor:

@@ -11,7 +11,14 @@ from unweave.data.containers import Factorial
 from unweave.data.core import FactorData, Subset
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
-from unweave.datasets.colored import DEFAULT_PALETTE, ColoredMNIST, Painted, RotationColoredMNIST, hold_out_nuisances
+from unweave.datasets.colored import (
+    DEFAULT_PALETTE,
+    ColoredMNIST,
+    Painted,
+    RotationColoredMNIST,
+    add_hues,
+    hold_out_nuisances,
+)
 from unweave.datasets.mpi3d import MPI3D
 from unweave.datasets.shapes3d import Shapes3D
 from unweave.utils.errors import InputError
@@ -30,7 +37,7 @@ class Unseen(Dataset):
 
     name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
-    optional_settings = ("palette", "clockwise", "validation")
+    optional_settings = ("palette", "clockwise", "validation", "hues")
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
     """Dataset; unseen are three backgrounds, also four angles, or half of the object's colors (both grids)."""
@@ -43,6 +50,8 @@ class Unseen(Dataset):
     validation: bool = False
     """For digits: choose settings by nuisances of the training set. Unseen are one of its backgrounds and +-45 degrees,
     on training digits that are left out."""
+    hues: int = 1
+    """For digits: augment training by so many rotations of the hue, a further nuisance factor; 1: none."""
     part: Literal["train", "test"] = "train"
     """Training or test set."""
 
@@ -54,6 +63,8 @@ class Unseen(Dataset):
             )
         if self.validation and self.of in UNSEEN_FACTOR:
             raise InputError(f"validation=True is about digits: leave it out for {self.of}")
+        if self.hues != 1 and (self.hues < 1 or self.of in UNSEEN_FACTOR):
+            raise InputError(f"hues={self.hues}: expected at least 1, and 1 for {' and '.join(UNSEEN_FACTOR)}")
 
     def source_dataset(self) -> Dataset:
         """Return the dataset that nuisances are left out of."""
@@ -77,7 +88,8 @@ class Unseen(Dataset):
     def load(self) -> FactorData:
         data = self.source_dataset().load()
         if isinstance(data, Painted):
-            return hold_out_nuisances(data, self.part) if self.validation else data
+            data = hold_out_nuisances(data, self.part) if self.validation else data
+            return add_hues(data, self.hues) if self.hues > 1 and self.part == "train" else data
         assert isinstance(data, Factorial)
         points = data.combinations()
         column = data.column(UNSEEN_FACTOR[self.of])

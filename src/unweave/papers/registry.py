@@ -179,7 +179,7 @@ def _swap_contrast() -> Iterator[Item]:
     calibration: dict[str, Any] = {"script": "swap_contrast.palettes", "small": few_colors, "data": COLORS}
     screening = ({"screen": True, "seeds": 1},)
     yield Item("palette-screening", "all palettes, narrow CNN", runs=screening, **calibration | own)
-    yield Item("palettes", "colors chosen with a plain CNN of the best six", **calibration | own)
+    yield Item("palettes", "colors chosen with a plain CNN", **calibration | own)
     far = ({"data": "shapes3d", "distant": True},)
     yield Item("distant-colors", "3DShapes, colors far from training", runs=far, **tables | own)
 

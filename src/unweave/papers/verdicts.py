@@ -43,11 +43,18 @@ class Claim(NamedTuple):
     """Whether the claim is ours: then it has no part in the verdict on the paper."""
     subject: str = ""
     """The part of the text in which claims of the same kind differ, e.g. the name of a method."""
+    p: float | None = None
+    """p-value of a lead, corrected for the number of candidates; None where there is none."""
 
     def describe(self) -> str:
         """Return the claim and its state in a line."""
         state = {True: "holds", False: "does not hold", None: "holds in the mean only"}[self.holds]
-        return f"{state}: {self.text}" + (" (our own claim)" if self.own else "")
+        return f"{state}: {self.text}{describe_p(self.p)}" + (" (our own claim)" if self.own else "")
+
+
+def describe_p(p: float | None) -> str:
+    """Return a p-value in parentheses; nothing for None."""
+    return "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.{2 if p >= 0.095 else 3}f})"
 
 
 class Findings(NamedTuple):
@@ -92,7 +99,9 @@ def join_claims(claims: Iterable[Claim]) -> list[Claim]:
     for claim in claims:
         word = rf"(?<!\w){re.escape(claim.subject)}(?!\w)"
         pattern = re.sub(word, "{}", claim.text, count=1) if claim.subject else claim.text
-        groups.setdefault((pattern, claim.holds, claim.own), []).append(claim.subject)
+        shown = claim.subject + describe_p(claim.p) if claim.subject else ""
+        pattern += "" if claim.subject else describe_p(claim.p)
+        groups.setdefault((pattern, claim.holds, claim.own), []).append(shown)
     joined = []
     for (pattern, holds, own), subjects in groups.items():
         separator = "; " if any("," in subject for subject in subjects) else ", "
@@ -128,8 +137,10 @@ def compare_means(
     if min(leads) <= 0:
         return (Claim(text, False),)
     repeated = all(len(scores[name]) > 1 for name in (ours, *rivals))
-    significant = repeated and all(candidates * _p_value(scores[ours], scores[name]) < SIGNIFICANCE for name in rivals)
-    return (Claim(text, True if significant else None),)
+    if not repeated:
+        return (Claim(text, None),)
+    p = min(1.0, candidates * max(_p_value(scores[ours], scores[name]) for name in rivals))
+    return (Claim(text, True if p < SIGNIFICANCE else None, p=p),)
 
 
 def _p_value(a: Sequence[float], b: Sequence[float]) -> float:
