@@ -18,7 +18,7 @@ import numpy as np
 import tyro
 
 from unweave.cli.terminal import print_text
-from unweave.datasets.colored import PALETTES
+from unweave.datasets.colored import DEFAULT_PALETTE
 from unweave.experiments.run import Run
 from unweave.experiments.study import packs
 
@@ -44,15 +44,21 @@ def join(*words: str) -> str:
 def palette_commands() -> Iterator[str]:
     """Yield the calibration of the colors in four parts."""
     for first in range(4):
-        yield join("swap_contrast.palettes", "--palettes", *[*PALETTES][first::4])
+        yield join("swap_contrast.palettes", "--first", f"{first}", "--every", "4")
 
 
-def classifier_commands(data: str) -> Iterator[str]:
-    """Yield Tables 1, 2 and 5 of swap and contrast: the longest packs first."""
-    ours = "swap and contrast"
-    schemes = ("", ", joint", ", cross-entropy", ", refitted") if "mnist" in data else ("",)
-    for names in [(ours + scheme,) for scheme in schemes] + [("VFAE", "UAI", "CVIB"), ("beta-VAE", "CAI", "CNN")]:
-        yield join("swap_contrast.tables", "--data", data, "--converged", "--seeds", "5", "--only", *names)
+def classifier_commands(data: str, *names: str) -> Iterator[str]:
+    """Yield methods of Tables 1, 2 and 5 of swap and contrast."""
+    for name in names:
+        yield join("swap_contrast.tables", "--data", data, "--converged", "--seeds", "5", "--only", name)
+
+
+def sweep_commands(*names: str) -> Iterator[str]:
+    """Yield the settings of methods, compared on nuisances of the training set that are left out."""
+    for name in names:
+        for data in DIGITS:
+            words = ("--data", data, "--converged", "--tune", "--seeds", "2", "--only", f"{name}:")
+            yield join("swap_contrast.tables", *words)
 
 
 def disentangled_commands(*names: str, flags: tuple[str, ...] = ()) -> Iterator[str]:
@@ -79,6 +85,10 @@ def strength_commands() -> Iterator[str]:
             yield from table_commands(table, "FactorVAE", *OURS, flags=("--strength", strength))
 
 
+DIGITS = ("rotation-colored-mnist", "colored-mnist")
+CLASSIFIERS = ("CNN", "beta-VAE", "VFAE", "CAI", "CVIB", "UAI")
+SCHEMES = ("swap and contrast, joint", "swap and contrast, cross-entropy")
+IMPROVED = ("swap and contrast, improved", "CNN, improved")
 BASELINES = ("beta-VAE", "annealed VAE", "DIP-VAE-I", "DIP-VAE-II", "beta-TCVAE", "FactorVAE", "Ada-ML-VAE", "Ada-GVAE")
 OURS = ("intervention, ridge", "intervention")
 WARM_UPS = "swap and contrast, no warm-up", "swap and contrast, amount"  # with both it is a row of Table 3
@@ -87,11 +97,20 @@ SWAP = ("swap and contrast", "swap and contrast, JS")
 JOBS: dict[str, tuple[str, ...]] = {
     # Swap and contrast
     "palettes": tuple(palette_commands()),
-    "digits": (*classifier_commands("rotation-colored-mnist"), *classifier_commands("colored-mnist")),
+    "sweep": tuple(sweep_commands("swap and contrast")),
+    "sweep-improved": tuple(sweep_commands("swap and contrast, improved")),
+    "sweep-baselines": tuple(sweep_commands(*CLASSIFIERS)),
+    "digits": tuple(
+        command
+        for names in (("swap and contrast", "CNN"), CLASSIFIERS[1:], SCHEMES)  # by value: the claim first
+        for data in DIGITS
+        for command in classifier_commands(data, *names)
+    ),
+    "improved": tuple(command for data in DIGITS for command in classifier_commands(data, *IMPROVED)),
     "table-3-baselines": tuple(disentangled_commands(*BASELINES)),
     "table-3-ours": tuple(disentangled_commands(*SWAP)),
     "table-4": tuple(disentangled_commands(*WARM_UPS, flags=("--warm-ups",))),
-    "classification": tuple(classifier_commands("shapes3d")),
+    "classification": tuple(classifier_commands("shapes3d", "swap and contrast", *CLASSIFIERS)),
     "ablation": (
         join("swap_contrast.tables", "--data", "colored-mnist", "--converged", "--seeds", "5", "--ablate"),
         join("swap_contrast.tables", "--data", "rotation-colored-mnist", "--converged", "--seeds", "5", "--ablate"),
@@ -114,6 +133,13 @@ JOBS: dict[str, tuple[str, ...]] = {
     ),
     "strengths": tuple(strength_commands()),
 }  # fmt: skip
+
+
+SWEEPS = ("sweep", "sweep-improved", "sweep-baselines")
+AFTER = {  # jobs by those whose results their commands read, if these are in the same queue
+    **dict.fromkeys(SWEEPS, ("palettes",)),
+    **dict.fromkeys(("digits", "improved", "ablation", "classification"), ("palettes", *SWEEPS)),
+}
 
 
 def parse_command(command: str, *more: str) -> tuple[Any, Any]:
@@ -144,7 +170,7 @@ def estimate_seconds(pack: list[Run]) -> float:
 
 def estimate_minutes(job: str) -> float:
     """Return the estimate of a job in minutes; colors that are not chosen yet do not matter for it."""
-    with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", lambda: next(iter(PALETTES))):
+    with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", lambda: DEFAULT_PALETTE):
         every = [pack for command in JOBS[job] for pack in list_packs(command)]
     return (COMMAND_SECONDS * len(JOBS[job]) + sum(map(estimate_seconds, every))) / 60
 

@@ -63,6 +63,15 @@ def test_all_seeds_and_strengths_of_a_class_are_one_pack(job):
     assert gpu_jobs.estimate_minutes(job) < 90
 
 
+def test_commands_of_a_job_come_after_those_that_they_read():
+    assert {*gpu_jobs.AFTER} | {job for jobs in gpu_jobs.AFTER.values() for job in jobs} <= {*gpu_jobs.JOBS}
+    options = gpu_queue.Options(jobs=("palettes", "digits"))
+    queue = gpu_queue.Queue(options)
+    palettes, digits = (gpu_jobs.JOBS[job] for job in options.jobs)
+    assert not any(queue.needed_by(command) for command in palettes)
+    assert all(queue.needed_by(command) == [*palettes] for command in digits)
+
+
 def test_the_strengths_of_factor_vae_share_a_pack():
     (command, *_) = gpu_jobs.JOBS["dsprites-factor-vae"]
     (pack,) = gpu_jobs.list_packs(command)
@@ -137,10 +146,11 @@ def test_logs_come_back_while_a_command_runs(queue, monkeypatch):
 def test_a_job_waits_for_those_that_it_reads(queue, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_queue, "AFTER", {"later": ("job",)})
     jobs = {"job": ("slow",), "later": ("a",), "other": ("b",)}
-    assert not queue("slow", limit=1.5, jobs=("later", "job", "other"), table=jobs)
-    assert gpu_results.read_done(tmp_path / "state") == ["b"]
-    assert queue("slow", limit=30, jobs=("later", "job", "other"), table=jobs)
-    assert gpu_results.read_done(tmp_path / "state") == ["b", "slow", "a"]
+    assert queue(limit=30, first=0.5, jobs=("later", "job", "other"), table=jobs)
+    status = [line.split(" ", 1)[1] for line in (tmp_path / "state" / "status.txt").read_text().splitlines()]
+    assert status[:2] == ["started: slow", "started: b"]
+    (end,) = (k for k, line in enumerate(status) if line.startswith("done") and line.endswith("slow"))
+    assert status.index("started: a") > end
 
 
 def test_a_command_that_scores_leaves_its_place(queue, tmp_path):
@@ -191,4 +201,4 @@ def test_the_folder_for_another_machine_has_packages_and_data(tmp_path, monkeypa
         "import sys, tyro, typeguard, rich; sys.exit(not all('folder' in m.__file__ for m in (tyro, typeguard, rich)))"
     )
     program = [sys.executable, "-c", code]
-    assert subprocess.run(program, env={"PYTHONPATH": str(tmp_path / "folder" / "packages")}).returncode == 0
+    subprocess.run(program, check=True, env={"PYTHONPATH": str(tmp_path / "folder" / "packages")})

@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 
 from unweave import InputError
 from unweave.datasets import Unseen
 from unweave.datasets.colored import PALETTES
-from unweave.papers.swap_contrast import disentangled, palettes
+from unweave.metrics.nuisance_probe import Probe
+from unweave.papers.swap_contrast import disentangled, palettes, scoring, selection
 from unweave.papers.swap_contrast import tables as swap_tables
+from unweave.papers.swap_contrast.claims import judge_table
 from unweave.papers.swap_contrast.palettes import (
     Options,
     all_test_points,
@@ -21,6 +24,7 @@ from unweave.papers.swap_contrast.palettes import (
     score_rows,
     tables,
 )
+from unweave.papers.swap_contrast.settings import IMPROVED, IMPROVED_DEFAULT, SEARCHED_CONVERGED
 
 
 def rows_of(palette, shift):
@@ -110,12 +114,13 @@ def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monk
     assert {method.lr_schedule for method in every.values()} == {"cosine"}
     assert {method.steps for method in every.values()} == {40_000}
     ours = {name: method for name, method in every.items() if name.startswith("swap and contrast")}
-    assert [name for name, method in ours.items() if method.refit_classifier] == ["swap and contrast, refitted"]
+    assert not any(method.refit_classifier for method in ours.values())
     assert all(method.prediction == 1 and method.per_number for method in ours.values())
     assert swap_tables.folders(options).name == "rotation-colored-mnist-converged"
     assert swap_tables.folders(replace(options, converged=False)).name == "rotation-colored-mnist"
     searched = swap_tables.methods(replace(options, tune=True), 100)
-    assert sum(name.startswith("swap and contrast: ") for name in searched) == 6
+    assert sum(name.startswith("swap and contrast: ") for name in searched) == 14
+    assert {method.steps for method in searched.values()} == {10_000}
 
 
 def test_converged_baselines_are_those_of_the_reference_library():
@@ -128,3 +133,71 @@ def test_converged_baselines_are_those_of_the_reference_library():
     assert disentangled.folders(options).name == "disentangled-shapes3d-converged"
     before = disentangled.methods(disentangled.Options(), 0)
     assert before["DIP-VAE-I"].diagonal == 10 and before["FactorVAE"].critic_lr == 5e-4
+
+
+def store_tuning(folder, worst):
+    """Write stored scores of --tune, of two seeds on both sets: the worst groups by set and method."""
+    for data, scores in worst.items():
+        rows = [
+            {"method": name, "seed": seed, "angle": angle, "worst": value + noise}
+            for name, value in scores.items()
+            for seed, noise in ((100, 0.02), (101, -0.02))
+            for angle in (np.nan, 45.0)
+        ]
+        path = folder / "swap_contrast" / "results" / f"{data}-tuning-converged"
+        path.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(rows).to_csv(path / "scores.csv", index=False)
+
+
+def test_tables_take_the_setting_that_the_sweep_has_chosen(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "stored_results", lambda: tmp_path)
+    monkeypatch.setattr(swap_tables, "chosen_palette", lambda: "adjacent-60-45")
+    options = swap_tables.Options(data="colored-mnist", converged=True)
+    ours, improved = "swap and contrast", "swap and contrast, improved"
+    assert selection.select_setting(ours) == {} and selection.select_setting(improved) == IMPROVED_DEFAULT
+    names = {name: [selection.row_name(name, s) for s in SEARCHED_CONVERGED[name]] for name in (ours, improved)}
+    flat = {row: 0.5 for rows in names.values() for row in rows}
+    first, second, wide = names[ours][0], names[ours][3], names[improved][2]
+    # The first is best on one set, the second in the mean over both:
+    store_tuning(tmp_path, {"colored-mnist": flat | {first: 0.8, second: 0.7, wide: 0.6}})
+    assert selection.select_setting(ours) == {}, "one set is not enough"
+    store_tuning(tmp_path, {"rotation-colored-mnist": flat | {first: 0.2, second: 0.7, wide: 0.6}})
+    assert selection.select_setting(ours) == SEARCHED_CONVERGED[ours][3]
+    every = swap_tables.methods(options, 0)
+    for name in (ours, f"{ours}, joint", f"{ours}, cross-entropy", improved):
+        assert (every[name].beta, every[name].alpha, every[name].gamma) == (1.0, 10.0, 10.0)
+    assert every[improved].widths == every["CNN, improved"].widths == (64, 128, 256)
+    assert every[improved].nuisances == ("color", "background", "hue")
+    runs = swap_tables.list_runs(options)
+    assert {name for (name, _), run in runs.items() if run.data.hues == 12} == {improved, "CNN, improved"}
+    assert "swap and contrast: beta 1, alpha 10, gamma 10" in selection.describe_selection([ours])
+    store_tuning(tmp_path, {"colored-mnist": {first: 0.8}})
+    assert selection.select_setting(ours) == {}, "an unfinished sweep chooses nothing"
+
+
+def test_a_converged_table_has_the_refitted_classifier_as_a_row(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(swap_tables, "chosen_palette", lambda: "adjacent-60-45")
+    monkeypatch.setattr(scoring, "nuisance_probe", lambda c, z: Probe(0.5, 0.25))
+    options = swap_tables.Options(
+        converged=True, scale="small", steps=2, seeds=1, only=("swap and contrast",), out=tmp_path
+    )
+    with parallel_config(backend="threading"):
+        swap_tables.main(options)
+    rows = pd.read_csv(swap_tables.folders(options).scores)
+    assert rows["method"].tolist() == ["swap and contrast", "swap and contrast, refitted"]
+    own, refitted = rows.drop(columns=["method", "seed"]).to_dict("records")
+    assert own["explained"] == refitted["explained"] and own["average"] != refitted["average"]
+
+
+def test_claims_about_the_improved_row_are_our_own():
+    rng, rows = np.random.default_rng(0), []
+    for name, worst in (("CNN", 0.5), ("CNN, improved", 0.6), ("swap and contrast", 0.7), (IMPROVED, 0.9)):
+        for seed in range(3):
+            scores = {"average": worst, "worst": worst + 0.01 * rng.normal()}
+            rows.append({"method": name, "seed": seed, "angle": np.nan} | scores)
+    claims = judge_table(pd.DataFrame(rows), "colored-mnist", "table-1", "").claims
+    assert [claim.subject for claim in claims if not claim.own] == ["CNN"]
+    assert {claim.subject for claim in claims if claim.own} == {"CNN", "CNN, improved", "swap and contrast"}
+    assert all(claim.holds and claim.p < 0.05 for claim in claims)
+    schemes = judge_table(pd.DataFrame(rows), "colored-mnist", "table-5", "")
+    assert not schemes.claims, "the improved row is no training scheme"

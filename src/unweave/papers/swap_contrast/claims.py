@@ -7,7 +7,7 @@ import pandas as pd
 
 from unweave.metrics.uncertainty import plus_minus
 from unweave.papers.output import TextTable
-from unweave.papers.swap_contrast.settings import OURS, PAPER, PAPER_BY_ANGLE, PRINTED, SCHEMES
+from unweave.papers.swap_contrast.settings import CNN_IMPROVED, IMPROVED, OURS, PAPER, PAPER_BY_ANGLE, PRINTED, SCHEMES
 from unweave.papers.verdicts import Claim, Findings, Number, compare_means
 
 TEST_ANGLES = [-75.0, -65.0, 65.0, 75.0]
@@ -66,7 +66,7 @@ def compare_methods(worst: pd.DataFrame, one: str, other: str, text: str, *, can
 
 def select_rows(rows: pd.DataFrame, part: str, *, by_angle: bool) -> pd.DataFrame:
     """Return the rows of a table: training schemes for Table 5, methods for the others, at the paper's angles."""
-    schemes = rows["method"].str.startswith(f"{OURS}, ")
+    schemes = rows["method"].str.startswith(f"{OURS}, ") & (rows["method"] != IMPROVED)
     if part == "table-5":
         rows, angles = rows[schemes | (rows["method"] == OURS)], [65.0]
     else:
@@ -110,7 +110,9 @@ def list_numbers(rows: pd.DataFrame, data: str, angle: float, where: str) -> lis
 def list_claims(rows: pd.DataFrame, where: str, in_paper: set[str], *, schemes: bool) -> tuple[Claim, ...]:
     """Return the claims that ours is ahead of every other method, or of its other schemes, in the worst group."""
     worst = rows.pivot(index="seed", columns="method", values="worst")
-    rivals = [str(name) for name in worst if name != OURS and (schemes or name != PRINTED)]
+    rivals = [
+        str(name) for name in worst if name not in (OURS, IMPROVED, CNN_IMPROVED) and (schemes or name != PRINTED)
+    ]
     claims: tuple[Claim, ...] = ()
     for name in rivals:
         for claim in compare_methods(worst, OURS, name, f"ours is ahead of {name} in the worst group{where}"):
@@ -119,4 +121,7 @@ def list_claims(rows: pd.DataFrame, where: str, in_paper: set[str], *, schemes: 
         return claims
     text = f"Eq. 10 as printed, chosen of {SCHEMES} schemes by these runs, is ahead of CNN in the worst group{where}"
     own = compare_methods(worst, PRINTED, "CNN", text, candidates=SCHEMES)
+    for name in (OURS, "CNN", CNN_IMPROVED):
+        lead = compare_methods(worst, IMPROVED, name, f"ours, improved, is ahead of {name} in the worst group{where}")
+        own += tuple(claim._replace(subject=name) for claim in lead)
     return claims + tuple(claim._replace(own=True) for claim in own)

@@ -51,7 +51,7 @@ class Options:
     """A plain CNN on every palette of backgrounds."""
 
     palettes: tuple[str, ...] = ()
-    """Palettes: arrangement of hues, saturation and value in percent; by default all, or those that the screening left."""
+    """Palettes: arrangement of hues, saturation and value in percent; by default all that may be chosen."""
     first: int = 0
     """Leave out so many of them at the start, and"""
     every: int = 1

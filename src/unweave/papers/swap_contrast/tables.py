@@ -19,49 +19,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-import torch
 from sklearn.base import clone
-from sklearn.metrics import r2_score
 from sklearn.utils.parallel import Parallel, delayed
 
-from unweave.catalog import load
-from unweave.data.core import Factor, split_rows
 from unweave.datasets import Unseen
-from unweave.datasets.colored import Painted
 from unweave.experiments.failures import no_finished_runs
-from unweave.experiments.run import Run, read_run
-from unweave.experiments.study import execute
+from unweave.experiments.run import Run
+from unweave.experiments.study import execute, packs
 from unweave.methods import CAI, CVIB, UAI, VFAE, CNNClassifier, SwapContrast, VAEClassifier
 from unweave.methods.neural import Neural
-from unweave.metrics import average_accuracy, nuisance_probe, worst_group_accuracy
 from unweave.papers.curves import save_curves
 from unweave.papers.folders import Folders
 from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.swap_contrast.claims import judge_table, make_tables
-from unweave.papers.swap_contrast.palettes import all_test_points, chosen_palette
+from unweave.papers.swap_contrast.palettes import chosen_palette
+from unweave.papers.swap_contrast.scoring import LABEL, Scoring, score_run
+from unweave.papers.swap_contrast.selection import Setting, describe_selection, row_name, select_setting
 from unweave.papers.swap_contrast.settings import (
     ABLATIONS,
+    CNN_IMPROVED,
     CONVERGED,
     CONVERGED_OURS,
+    CONVERGED_STEPS,
+    CONVERGED_TUNING_STEPS,
+    IMPROVED,
     OURS,
     PRINTED,
+    REFITTED,
     SEARCHED,
     SEARCHED_CONVERGED,
     TUNED,
 )
 from unweave.papers.verdicts import Findings, describe_effort, folder_name, merge_rows, select_methods
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, plural
 
-LABEL = {"shapes3d": "shape", "mpi3d": "shape"}  # of digits it is the first factor
-NEW_FACTOR = {"shapes3d": "object", "mpi3d": "color"}  # has values in the test set that training lacks
-MAX_TEST_IMAGES = 90_000  # of digits
-MAX_PROBE_IMAGES = 20_000  # of the test set, half to train the probe
 TUNING_SEED = 100  # the first one of --tune
 KEYS = ["method", "seed"]
 
@@ -94,22 +89,38 @@ class Options:
     """Run only our method, with each of its losses left out in turn."""
     converged: bool = False
     """Train until convergence on colors that a plain CNN has chosen: 40,000 steps on digits, 20,000 on others, a rate
-    that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training."""
+    that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training, takes
+    10,000 steps, and its stored results decide the settings."""
 
 
 def usual_steps(options: Options) -> int:
     """Return the steps of the stored tables."""
     if options.converged and options.scale == "full":
-        return 40_000 if "mnist" in options.data else 20_000
+        return CONVERGED_TUNING_STEPS if options.tune else CONVERGED_STEPS["mnist" if "mnist" in options.data else ""]
     return 600 if options.scale == "small" else 6_000 if "mnist" in options.data and not options.tune else 4_000
 
 
-def make_data(options: Options) -> Unseen:
-    """Return the recipe of the training set."""
+def make_data(options: Options, hues: int = 1) -> Unseen:
+    """Return the recipe of the training set, of digits augmented by some rotations of the hue."""
     if options.converged and "mnist" in options.data:
         rotated = options.data == "rotation-colored-mnist"
-        return Unseen(of=options.data, palette=chosen_palette(), clockwise=rotated, validation=options.tune)
+        return Unseen(of=options.data, palette=chosen_palette(), clockwise=rotated, validation=options.tune, hues=hues)
     return Unseen(of=options.data, distant=options.distant)
+
+
+def settings(options: Options) -> dict[str, Setting]:
+    """Return the settings beyond the common ones by row of the table: all that --tune compares, else the chosen one."""
+    digits = "mnist" in options.data
+    if options.tune:
+        searched = SEARCHED_CONVERGED if options.converged else SEARCHED
+        every = ((name, setting) for name, many in searched.items() for setting in many)
+        return {row_name(name, s): s for name, s in every if digits or "hues" not in s}
+    if options.tuned:
+        return TUNED[""] | TUNED.get(options.data, {})
+    if not options.converged:
+        return {}
+    chosen = {name: select_setting(name) for name in SEARCHED_CONVERGED if digits or name != IMPROVED}
+    return chosen | ({CNN_IMPROVED: chosen[IMPROVED]} if digits else {})
 
 
 def methods(options: Options, seed: int) -> dict[str, Neural]:
@@ -128,27 +139,37 @@ def methods(options: Options, seed: int) -> dict[str, Neural]:
     with_nuisances: Any = shared | {"nuisances": ("color", "background") if digits else ()}  # angles have no labels
     # The contrast is weighed against a sum over pixels; images of 64 x 64 have five times as many as digits.
     ours: Any = with_nuisances | ({} if digits else {"beta": 1_500.0, "prediction": 1_500.0})
-    ours |= CONVERGED_OURS if options.converged else {}
+    chosen = settings(options)
+    ours |= (CONVERGED_OURS | chosen.get(OURS, {})) if options.converged else {}
     if options.ablate:
         changed: dict[str, Neural] = {f"{OURS}: {name}": SwapContrast(**ours | c) for name, c in ABLATIONS.items()}
         return select_methods(changed, options.only)
     every = make_methods(shared, with_nuisances, ours)
     if options.converged:  # Table 5 in the paper's words; the refitted classifier is a row of its own
         del every[PRINTED]
-        every[f"{OURS}, refitted"] = SwapContrast(**ours | {"refit_classifier": True})
-    if options.tune:
-        every = vary_settings(every, SEARCHED | (SEARCHED_CONVERGED if options.converged else {}))
-    if options.tuned:
-        best = TUNED[""] | TUNED.get(options.data, {})
-        every = {name: method.set_params(**best[name]) for name, method in every.items() if name in best}
+        every |= {IMPROVED: SwapContrast(**ours), CNN_IMPROVED: CNNClassifier(**shared)} if digits else {}
+    if options.tune or options.tuned:  # only the methods that have settings
+        every = {name: clone(every[name.partition(":")[0]]) for name in chosen}
+    every = {name: apply_setting(method, chosen.get(name, {})) for name, method in every.items()}
     return select_methods(every, options.only)
+
+
+def apply_setting(method: Neural, setting: Setting) -> Neural:
+    """Set the parameters of a method; hues belong to its data, and are a nuisance that is known."""
+    own = {name: value for name, value in setting.items() if name != "hues"}
+    if setting.get("hues", 1) > 1 and isinstance(method, SwapContrast):
+        own["nuisances"] = (*method.nuisances, "hue")
+    return method.set_params(**own)
 
 
 def list_runs(options: Options) -> dict[tuple[str, int], Run]:
     """Return every run by method and seed; settings are compared on other seeds than those of the tables."""
-    data, first = make_data(options), TUNING_SEED if options.tune else 0
-    seeds = range(first, first + options.seeds)
-    return {(name, seed): Run(data, method) for seed in seeds for name, method in methods(options, seed).items()}
+    chosen, first = settings(options), TUNING_SEED if options.tune else 0
+    return {
+        (name, seed): Run(make_data(options, chosen.get(name, {}).get("hues", 1)), method)
+        for seed in range(first, first + options.seeds)
+        for name, method in methods(options, seed).items()
+    }
 
 
 def make_methods(shared: Any, with_nuisances: Any, ours: Any) -> dict[str, Neural]:
@@ -160,74 +181,6 @@ def make_methods(shared: Any, with_nuisances: Any, ours: Any) -> dict[str, Neura
         f"{OURS}, cross-entropy": SwapContrast(**ours, scheme="ce"),
         PRINTED: SwapContrast(**ours | {"scheme": "joint", "prediction": 1.0, "refit_classifier": False}),
     }  # fmt: skip
-
-
-def vary_settings(every: dict[str, Neural], searched: Mapping[str, Any]) -> dict[str, Neural]:
-    """Return a copy of each method for each setting that --tune compares."""
-    return {
-        f"{name}: {', '.join(f'{key} {value:g}' for key, value in setting.items())}": clone(every[name]).set_params(
-            **setting
-        )
-        for name, settings in searched.items()
-        for setting in settings
-    }
-
-
-def score_run(folder: Path, options: Options) -> list[dict[str, float]]:
-    """Compute accuracies and the probe of a run: over all of the test set, and at each of its angles."""
-    method = load(folder)
-    c, factors, z = encode_test_set(folder, method, options)
-    names = [f.name for f in factors]
-    label = names.index(LABEL.get(options.data, names[0]))
-    nuisances = [j for j, f in enumerate(factors) if j != label and not f.noise]
-    predicted, y = predict_from_codes(method, z), c[:, label]
-    # All nuisances of 3DShapes and MPI3D make more groups than there are observations: there, only the new one.
-    group = c[:, nuisances if "mnist" in options.data else [names.index(NEW_FACTOR[options.data])]]
-    angle = c[:, names.index("angle")].astype(int) if "angle" in names else np.zeros(len(y), int)
-    sample = np.random.default_rng(0).permutation(len(y))[:MAX_PROBE_IMAGES]
-    probe = nuisance_probe(c[sample][:, nuisances], method.select_predictive(torch.from_numpy(z)).numpy()[sample])
-    overall = {"probe": probe.accuracy, "chance": probe.chance, "explained": explained_variance(method, options)}
-    scores = []
-    for at in [-1, *(np.unique(angle) if "angle" in names else ())]:
-        rows = (angle == at) | (at < 0)
-        each = {
-            "angle": np.nan if at < 0 else float(factors[names.index("angle")].values[at]),
-            "average": average_accuracy(y[rows], predicted[rows]),
-            "worst": worst_group_accuracy(y[rows], predicted[rows], group[rows]),
-            "worst of class": worst_group_accuracy(y[rows], predicted[rows], np.c_[y, group][rows]),
-        }
-        scores.append(each | (overall if at < 0 else {}))
-    return scores
-
-
-def encode_test_set(folder: Path, method: Any, options: Options) -> tuple[np.ndarray, tuple[Factor, ...], np.ndarray]:
-    """Return factors and codes of the test set; digits in every color, or all digits in random ones."""
-    if "mnist" not in options.data:
-        done = read_run(folder)
-        return done.truth, done.factors, done.codes
-    data = replace(make_data(options), part="test").load()
-    assert isinstance(data, Painted)
-    step = max(1, len(data.gray) * prod(map(len, data.allowed)) // MAX_TEST_IMAGES)
-    points = torch.cartesian_prod(torch.arange(0, len(data.gray), step), *data.allowed)
-    points = all_test_points(data) if options.converged else points
-    z = [method.transform(data.render(part)) for part in split_rows(points, 10_000)]
-    return data.labels(points).numpy(), data.factors, np.concatenate(z)
-
-
-def explained_variance(method: Any, options: Options) -> float:
-    """Compute the share of the variance of training images in reconstructions; NaN without a decoder."""
-    if not isinstance(method, SwapContrast | VAEClassifier):
-        return np.nan
-    x = make_data(options).load().draw(1_000, torch.Generator().manual_seed(0)).x
-    reconstructed = method.inverse_transform(method.transform(x))
-    return float(r2_score(x.flatten(1), reconstructed.reshape(len(x), -1), multioutput="variance_weighted"))
-
-
-def predict_from_codes(method: Any, codes: np.ndarray) -> np.ndarray:
-    """Return the predicted level of the label, (n,)."""
-    with torch.no_grad():
-        logits = method.net_.classifier(method.select_predictive(torch.from_numpy(codes).float()))
-    return np.asarray(method.levels_)[logits.argmax(1).numpy()].astype(float)
 
 
 def folders(options: Options) -> Folders:
@@ -258,23 +211,44 @@ def findings(options: Options, part: str) -> Findings:
     effort = describe_effort(rows, ["method"], options.steps or usual_steps(options))
     if not part.startswith("table-"):
         return Findings(effort=effort)
-    return judge_table(rows, options.data, part, ", tuned" if options.tuned else "")._replace(effort=effort)
+    note = describe_selection([*rows["method"].unique()]) if options.converged else ""
+    conclusions = judge_table(rows, options.data, part, ", tuned" if options.tuned else "")
+    return conclusions._replace(effort=effort, notes=(note,) if note else ())
 
 
 def main(options: Options, output: Output = SILENT) -> None:
-    """Run what is missing, and report the table."""
+    """Run what is missing, and report the table; the scores of a pack are stored as soon as it is trained."""
     place = folders(options)
     place.create()
-    runs = list_runs(options)
-    execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
-    done = {head: place.runs / run.key for head, run in runs.items() if (place.runs / run.key).is_dir()}
-    if not done:  # warnings have named the runs that failed
+    runs, finished = list_runs(options), 0
+    for pack in packs(runs.values()):
+        execute(pack, place.runs, metrics=[], notify=output.progress, callback=output.training)
+        done = {head: run for head, run in runs.items() if run in pack and (place.runs / run.key).is_dir()}
+        if done:  # else warnings have named the runs that failed
+            output.progress(
+                f"scoring {plural(len(done), 'run')} of {', '.join(dict.fromkeys(name for name, _ in done))}"
+            )
+            store_scores(done, place, options)
+            finished += len(done)
+    if not finished:
         raise no_finished_runs(place.runs, runs.values())
-    output.progress(f"scoring {len(done)} runs")
-    scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, options) for folder in done.values())
-    rows = [dict(zip(KEYS, head, strict=True)) | each for head, part in zip(done, scores, strict=True) for each in part]
-    merge_rows(pd.DataFrame(rows), place.scores, KEYS)
-    save_curves(done, KEYS, place)
     for table in tables(options):
         output.table(table)
     output.text(f"Scores are in {place.results}.")
+
+
+def store_scores(done: Mapping[tuple[str, int], Run], place: Folders, options: Options) -> None:
+    """Score finished runs, and add them to the table; ours also with its classifier refitted."""
+    every = {head: (run, False) for head, run in done.items()}
+    if options.converged and not options.tune:
+        every |= {(REFITTED, seed): (run, True) for (name, seed), run in done.items() if name == OURS}
+    jobs = [
+        (place.runs / run.key, Scoring(run.data, options.converged, not options.tune, refit))
+        for run, refit in every.values()
+    ]
+    scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, scoring) for folder, scoring in jobs)
+    rows = [
+        dict(zip(KEYS, head, strict=True)) | each for head, part in zip(every, scores, strict=True) for each in part
+    ]
+    merge_rows(pd.DataFrame(rows), place.scores, KEYS)
+    save_curves({head: place.runs / run.key for head, run in done.items()}, KEYS, place)
