@@ -48,7 +48,7 @@ def shift_hue(images: Tensor, turns: Tensor) -> Tensor:
     """
     value, strongest = images.max(1, keepdim=True)
     chroma = value - images.amin(1, keepdim=True)
-    r, g, b = images.split(1, 1)
+    r, g, b = images[:, :1], images[:, 1:2], images[:, 2:]
     difference = torch.where(strongest == 0, g - b, torch.where(strongest == 1, b - r, r - g))
     sextant = 2 * strongest + difference / chroma.clamp(min=1e-12) + 6 * turns[:, None, None, None].to(images)
     k = (torch.tensor([5.0, 3.0, 1.0], device=images.device)[:, None, None] + sextant) % 6

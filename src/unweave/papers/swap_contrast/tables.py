@@ -245,6 +245,7 @@ def store_scores(done: Mapping[tuple[str, int], Run], place: Folders, options: O
     jobs = [
         (place.runs / run.key, Scoring(run.data, options.converged, not options.tune, refit))
         for run, refit in every.values()
+        if isinstance(run.data, Unseen)
     ]
     scores = Parallel(n_jobs=-1)(delayed(score_run)(folder, scoring) for folder, scoring in jobs)
     rows = [
