@@ -35,11 +35,13 @@ from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
 from unweave.methods.spectral.preprocessing import Projection, project_data
+from unweave.methods.spectral.straightening import straighten_dependent
 from unweave.methods.spectral.views import MIN_ISOMETRY_GAIN, View, blur_widths, count_landmarks, validate_settings
 from unweave.utils.errors import plural
 from unweave.utils.validation import resolve_device
 
 MAX_DIRECT_DIMENSION = 3  # up to which eigenvectors are computed by factorization; see `smallest_eigenvectors`
+MIN_STRAIGHTENED_POINTS = 200  # fewer do not show whether a smooth map makes codes independent
 MAX_ORIENTED_ROWS = 1_000  # first observations whose order gives an angle its direction
 
 
@@ -166,10 +168,22 @@ class SpectralICA(Method):
         self.embedding_, self.codes_ = y, y @ unmix(y, self.seed).T
         self.latent_dim_, self.n_neighbors_ = embedding.d, embedding.k
         self.periods_ = [None] * embedding.d
+        self.straightened_ = False
         if embedding.angle is not None:
             self._add_angle(torch.from_numpy(embedding.angle), cloud)
+        elif self.linear and embedding.d > 1 and len(cloud.points) > MIN_STRAIGHTENED_POINTS:
+            self._straighten(cloud, embedding)
         self.eigenvalues_ = [float(v) for v in embedding.values]
         self._diagnose(view, embedding)
+
+    def _straighten(self, cloud: PointCloud, embedding: Embedding) -> None:
+        """Straighten codes that depend on each other: the data are only nearly isometric to their factors."""
+        k, d = embedding.k, embedding.d
+        straight = straighten_dependent(
+            cloud, k, self.codes_.numpy(), lambda: self._eigenvectors(cloud, d, k), int(self.seed)
+        )
+        if straight is not None:
+            self.codes_, self.straightened_ = torch.from_numpy(straight), True
 
     def _add_angle(self, angle: Tensor, cloud: PointCloud) -> None:
         """Put an angle (n,) before the linear codes."""

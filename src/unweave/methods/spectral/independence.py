@@ -1,0 +1,78 @@
+"""Independence of codes, the check of a recovery that needs no labels: distance correlation and its permutation test.
+
+Factors are independent. Codes that are not, are no factors, however well they keep distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+N_FREQUENCIES = 16  # cosines per code; their weights fall with the square of the frequency
+N_PERMUTATIONS = 199
+
+
+class Dependence(NamedTuple):
+    """The two codes that depend most on each other."""
+
+    pair: tuple[int, int]  # indices of the codes
+    correlation: float  # distance correlation of their ranks, 0 where there is a single code
+    p_value: float  # of independence of all codes
+
+
+def measure_dependence(codes: np.ndarray, periods: Sequence[float | None] = (), seed: int = 0) -> Dependence:
+    """Return the most dependent pair of codes (n, d), tested by permutations of the rows.
+
+    A code with a period takes part with its ranks along the circle, from 0 to its period.
+    """
+    n, d = codes.shape
+    if d < 2 or n < 4:
+        return Dependence((0, 0), 0.0, 1.0)
+    waves = [rank_cosines(column, circular=bool(period)) for column, period in zip_periods(codes, periods)]
+    pairs = list(combinations(range(d), 2))
+    squares = [squared_distance_correlation(waves[i], waves[j]) for i, j in pairs]
+    rng = np.random.default_rng(seed)
+    # Ranks are a permutation whatever the data are, so all pairs of linear codes share one null distribution.
+    i, j = pairs[int(np.argmax(squares))]
+    null = [squared_distance_correlation(waves[i], waves[j][rng.permutation(n)]) for _ in range(N_PERMUTATIONS)]
+    highest = max(squares)
+    exceeded = (1 + sum(value >= highest for value in null)) / (1 + N_PERMUTATIONS)
+    return Dependence((i, j), float(np.sqrt(max(highest, 0.0))), min(1.0, exceeded * len(pairs)))
+
+
+def zip_periods(codes: np.ndarray, periods: Sequence[float | None]) -> list[tuple[np.ndarray, float | None]]:
+    """Return each code (n,) with its period; without periods all are linear."""
+    return list(zip(codes.T, periods or [None] * codes.shape[1], strict=True))
+
+
+def rank_cosines(code: np.ndarray, *, circular: bool = False) -> np.ndarray:
+    """Return cosines of the ranks of a code (n,), standardized and weighted, (n, frequencies).
+
+    They are the eigenfunctions of centered distances between ranks, |s - t| on [0, 1] with eigenvalues
+    proportional to 1 / frequency^2. Around a circle sines come besides.
+    """
+    ranks = (rankdata(code) - 0.5) / len(code)
+    frequency = np.arange(1, N_FREQUENCIES + 1)
+    if circular:
+        frequency = (frequency + 1) // 2
+        phase = np.where(np.arange(N_FREQUENCIES) % 2, np.pi / 2, 0.0)
+        waves = np.cos(2 * np.pi * ranks[:, None] * frequency - phase)
+    else:
+        waves = np.cos(np.pi * ranks[:, None] * frequency)
+    waves = waves - waves.mean(0)
+    return np.asarray(waves / np.maximum(waves.std(0), 1e-12) / frequency)
+
+
+def squared_distance_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the squared distance correlation of ranks (Szekely et al., 2007) from their cosines, (n, frequencies) each.
+
+    Its expectation under independence is subtracted, so that it is 0 on average there, and can be negative.
+    """
+    n = len(a)
+    product = a.T @ b / n
+    expected = (a**2).mean(0).sum() * (b**2).mean(0).sum() / (n - 1)
+    return float(((product**2).sum() - expected) / np.sqrt(((a**2).mean(0) ** 2).sum() * ((b**2).mean(0) ** 2).sum()))
