@@ -14,34 +14,32 @@ from torch import Generator, Tensor
 
 from unweave.data.core import FactorData
 from unweave.methods.base import Method
-from unweave.methods.linear import excess_kurtosis, unmix
+from unweave.methods.linear import unmix
+from unweave.methods.spectral.assessment import assess
 from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch
 from unweave.methods.spectral.circular import AngleSearch, circular_isometry, orient_angles
 from unweave.methods.spectral.closed_curve import ClosedCurve, CurveFit, fit_closed_curve
-from unweave.methods.spectral.diagnosis import (
-    MIN_POINTS,
-    describe_blur,
-    describe_curve,
-    describe_dimension,
-    describe_eigenvectors,
-    describe_gaussian_factors,
-    describe_isometry,
-    describe_loop,
-)
+from unweave.methods.spectral.diagnosis import describe_blur, describe_curve
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
-from unweave.methods.spectral.isometry import averaged_isometry, isometry_score, rescaled_distances, select_columns
+from unweave.methods.spectral.isometry import select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
 from unweave.methods.spectral.preprocessing import Projection, project_data
 from unweave.methods.spectral.straightening import straighten_dependent
-from unweave.methods.spectral.views import MIN_ISOMETRY_GAIN, View, blur_widths, count_landmarks, validate_settings
+from unweave.methods.spectral.views import (
+    MIN_ISOMETRY_GAIN,
+    View,
+    blur_widths,
+    check_enough_points,
+    count_landmarks,
+    validate_settings,
+)
 from unweave.utils.errors import plural
 from unweave.utils.validation import resolve_device
 
 MAX_DIRECT_DIMENSION = 3  # up to which eigenvectors are computed by factorization; see `smallest_eigenvectors`
-MIN_STRAIGHTENED_POINTS = 200  # fewer do not show whether a smooth map makes codes independent
 MAX_ORIENTED_ROWS = 1_000  # first observations whose order gives an angle its direction
 
 
@@ -62,7 +60,11 @@ class SpectralICA(Method):
         dimension_: Estimates of the dimension, where it was chosen automatically.
         searched_: Local isometry of every neighborhood size that was tried.
         eigenvalues_, eigengap_: Smallest eigenvalues, and the ratio of the first unused to the last used one.
-        isometry_, kurtosis_, kurtosis_error_: Quality of the codes; kurtosis only of linear ones.
+        isometry_, averaged_isometry_: Local isometry of the codes, and of averages over neighbors (linear codes).
+        dependence_, independence_p_value_: Largest distance correlation of two codes, and its permutation test.
+        straightened_: Whether codes by linear ICA were dependent, and were straightened.
+        kurtosis_, kurtosis_error_: Excess kurtosis of linear codes, and its standard error.
+        recovered_: Whether the codes are isometric and independent, as factors that meet the theory are.
         diagnosis_: The same in sentences.
     """
 
@@ -127,6 +129,7 @@ class SpectralICA(Method):
         self.eigengap_ = float("inf")
         self.kurtosis_: list[float] = []
         self.kurtosis_error_: list[float] = []
+        self.averaged_isometry_, self.dependence_, self.independence_p_value_ = 0.0, 0.0, 1.0
         if best.is_curve:
             assert best.curve is not None
             self._learn_curve(best.search.cloud, best.curve)
@@ -142,7 +145,10 @@ class SpectralICA(Method):
         curve = fit_closed_curve(points, cloud.neighbors, loop, even=even) if loop else None
         search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
         view = View(sigma, projection, search, loop, curve, None, self.latent_dim in ("auto", 1))
-        return view if curves_only or view.is_curve else view._replace(trial=search.choose_dimension(self.latent_dim))
+        if curves_only or view.is_curve:
+            return view
+        check_enough_points(len(points), self.latent_dim)
+        return view._replace(trial=search.choose_dimension(self.latent_dim))
 
     def _learn_curve(self, cloud: PointCloud, fit: CurveFit) -> None:
         """Learn the angle along a closed curve."""
@@ -154,6 +160,7 @@ class SpectralICA(Method):
         self.latent_dim_, self.n_neighbors_ = 1, fit.loop.k
         self.periods_: list[float | None] = [2 * pi]
         self.isometry_ = circular_isometry(angle.numpy()[cloud.scored], cloud.pairs)
+        self.straightened_, self.recovered_ = False, fit.certain
         self.diagnosis_ = [*cloud.notes, *describe_blur(self.smooth_), *describe_curve(fit)]
 
     def _learn_embedding(self, view: View) -> None:
@@ -171,19 +178,17 @@ class SpectralICA(Method):
         self.straightened_ = False
         if embedding.angle is not None:
             self._add_angle(torch.from_numpy(embedding.angle), cloud)
-        elif self.linear and embedding.d > 1 and len(cloud.points) > MIN_STRAIGHTENED_POINTS:
+        elif self.linear:
             self._straighten(cloud, embedding)
         self.eigenvalues_ = [float(v) for v in embedding.values]
-        self._diagnose(view, embedding)
+        assess(self, view, embedding)
 
     def _straighten(self, cloud: PointCloud, embedding: Embedding) -> None:
         """Straighten codes that depend on each other: the data are only nearly isometric to their factors."""
-        k, d = embedding.k, embedding.d
-        straight = straighten_dependent(
-            cloud, k, self.codes_.numpy(), lambda: self._eigenvectors(cloud, d, k), int(self.seed)
-        )
-        if straight is not None:
-            self.codes_, self.straightened_ = torch.from_numpy(straight), True
+        k, z = embedding.k, self.codes_.numpy()
+        codes = straighten_dependent(cloud, k, z, lambda: self._eigenvectors(cloud, embedding.d, k), int(self.seed))
+        if codes is not None:
+            self.codes_, self.straightened_ = torch.from_numpy(codes), True
 
     def _add_angle(self, angle: Tensor, cloud: PointCloud) -> None:
         """Put an angle (n,) before the linear codes."""
@@ -262,30 +267,3 @@ class SpectralICA(Method):
             on_disconnected=self.on_disconnected, device=self.resolve_device(), notes=tuple(notes),
         )  # fmt: skip
         return projection, cloud._replace(rows=rows)
-
-    # Diagnosis --------------------------------------------------------------------------------------------------
-
-    def _diagnose(self, view: View, embedding: Embedding) -> None:
-        """Learn how far the codes can be trusted, in numbers and in sentences."""
-        cloud, z = view.search.cloud, self.codes_.numpy()
-        self.isometry_ = isometry_score(rescaled_distances(z[cloud.scored], cloud.pairs, self.periods_), cloud.pairs.dx)
-        linear = z[:, [j for j, period in enumerate(self.periods_) if period is None]]
-        kurtosis, error = excess_kurtosis((linear - linear.mean(0)) / linear.std(0))
-        self.kurtosis_, self.kurtosis_error_ = kurtosis.tolist(), error.tolist()
-        n_vectors = embedding.y.shape[1]
-        used, unused = embedding.values[:n_vectors].max(), embedding.values[n_vectors:]
-        self.eigengap_ = float(unused.min() / max(used, 1e-300)) if len(unused) else float("inf")
-        texts = [*cloud.notes, *describe_blur(self.smooth_)]
-        if self.latent_dim == "auto":
-            texts.append(describe_dimension(embedding.d, self.dimension_))
-        if view.loop:
-            texts += describe_loop(view.loop, embedding, is_curve=view.curve is not None and view.curve.certain)
-        texts.append(f"The neighbor graph of {embedding.k} neighbors is connected.")
-        if len(cloud.points) < MIN_POINTS:
-            texts.append(f"{plural(len(cloud.points), 'point')} are too few to assess the embedding.")
-        else:
-            averaged = averaged_isometry(cloud.points.numpy(), self.embedding_.numpy(), cloud.neighbors, cloud.scored)
-            seen = {"blurred": bool(self.smooth_), "projected": bool(self.project), "linear": self.linear}
-            texts += describe_isometry(self.isometry_, averaged, cloud.pairs, **seen)
-            texts += describe_eigenvectors(embedding, self.eigengap_)
-        self.diagnosis_ = [*texts, *describe_gaussian_factors(kurtosis, error, len(z))]

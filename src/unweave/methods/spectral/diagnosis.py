@@ -8,6 +8,7 @@ import numpy as np
 
 from unweave.methods.linear import MIN_KURTOSIS_ROWS, find_gaussians
 from unweave.methods.spectral.closed_curve import CurveFit
+from unweave.methods.spectral.independence import Dependence
 from unweave.methods.spectral.isometry import Pairs
 from unweave.methods.spectral.loops import Loop, has_several_loops
 from unweave.methods.spectral.point_cloud import Embedding
@@ -19,6 +20,10 @@ MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvecto
 MIN_REPORTED_PERSISTENCE = 2.5  # of a loop that no code describes
 # Of local averages. Chosen on half of the manifolds of `benchmarks/isometry.py`, and assessed on the others.
 HIGH_ISOMETRY, LOW_ISOMETRY = 0.95, 0.86
+# Chosen on the first half of the manifolds of `benchmarks/recovery.py`, and assessed on the others.
+LOW_STRAIGHT_ISOMETRY = 0.81  # of straightened codes, whose surface is bent more than its factors are
+REPORTED_DEPENDENCE, HIGH_DEPENDENCE = 0.12, 0.3  # distance correlations of two codes
+MAX_P_VALUE = 0.01
 
 
 def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
@@ -66,7 +71,7 @@ def describe_loop(loop: Loop, embedding: Embedding, *, is_curve: bool) -> list[s
 
 
 def describe_isometry(
-    score: float, averaged: float, pairs: Pairs, *, blurred: bool, projected: bool, linear: bool
+    score: float, averaged: float, pairs: Pairs, *, blurred: bool, projected: bool, linear: bool, straightened: bool
 ) -> list[str]:
     """Return how well the embedding keeps near distances, and whether that score means anything.
 
@@ -77,6 +82,7 @@ def describe_isometry(
         blurred: Whether images were blurred.
         projected: Whether observations were projected.
         linear: Whether the codes of an isometric manifold are a linear map of its factors.
+        straightened: Whether codes were straightened.
     """
     view = "as the method sees them, " + ("blurred and projected" if blurred else "projected")
     view = f" of observations {view}" if blurred or projected else ""
@@ -86,7 +92,7 @@ def describe_isometry(
     result = "keeps near distances" if averaged > HIGH_ISOMETRY else "keeps near distances roughly"
     if averaged > HIGH_ISOMETRY and score < HIGH_ISOMETRY:
         result += ", but for noise"
-    if averaged < LOW_ISOMETRY:
+    if averaged < (LOW_STRAIGHT_ISOMETRY if straightened else LOW_ISOMETRY):
         result = "does not keep near distances: the data are not isometric to so few factors, too noisy, or too sparse"
     texts = [f"The embedding {result} ({numbers})."]
     if len(np.unique(np.round(pairs.dx / pairs.dx.max(), 3))) < MIN_DISTANCES:
@@ -94,6 +100,41 @@ def describe_isometry(
             "The points lie on a coarse grid, whose near distances take few values: that score is not reliable."
         )
     return texts
+
+
+def describe_independence(dependence: Dependence, *, straightened: bool) -> list[str]:
+    """Return whether codes are independent, which factors are, and whether they were straightened."""
+    texts = []
+    if straightened:
+        texts.append(
+            "A linear map left the codes dependent, since the data are only nearly isometric to independent factors. "
+            "They were straightened: code 1 is the longest, the others are what it does not explain."
+        )
+    (i, j), correlation, p = dependence
+    if correlation < REPORTED_DEPENDENCE or p > MAX_P_VALUE:
+        return [
+            *texts,
+            f"The codes are independent (largest distance correlation {correlation:.2f}; 0 is independent).",
+        ]
+    numbers = f"Codes {i + 1} and {j + 1} are dependent (distance correlation {correlation:.2f}, p < {MAX_P_VALUE})"
+    if correlation < HIGH_DEPENDENCE:
+        return [*texts, f"{numbers}, but weakly: the data are only nearly isometric to independent factors."]
+    return [
+        *texts,
+        f"{numbers}: the data are not isometric to independent factors. "
+        "The codes are coordinates of the surface, not its factors.",
+    ]
+
+
+def is_recovered(averaged: float, dependence: Dependence, gaussian: list[str], *, straightened: bool) -> bool:
+    """Return whether codes look like factors: they keep distances, are independent, and ICA can separate them."""
+    lowest = LOW_STRAIGHT_ISOMETRY if straightened else LOW_ISOMETRY
+    return averaged > lowest and dependence.correlation < HIGH_DEPENDENCE and not gaussian
+
+
+def describe_recovery(recovered: bool) -> str:
+    """Return the verdict of the diagnosis."""
+    return "The factors seem to be recovered." if recovered else "Do not take these codes for the factors: see above."
 
 
 def describe_eigenvectors(embedding: Embedding, eigengap: float) -> list[str]:

@@ -68,11 +68,11 @@ def rank_cosines(code: np.ndarray, *, circular: bool = False) -> np.ndarray:
 
 
 def squared_distance_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the squared distance correlation of ranks (Szekely et al., 2007) from their cosines, (n, frequencies) each.
+    """Return the squared distance correlation of ranks (Szekely et al., 2007), from their cosines (n, frequencies).
 
     Its expectation under independence is subtracted, so that it is 0 on average there, and can be negative.
     """
     n = len(a)
     product = a.T @ b / n
-    expected = (a**2).mean(0).sum() * (b**2).mean(0).sum() / (n - 1)
-    return float(((product**2).sum() - expected) / np.sqrt(((a**2).mean(0) ** 2).sum() * ((b**2).mean(0) ** 2).sum()))
+    by_chance = (a**2).mean(0).sum() * (b**2).mean(0).sum() / (n - 1)
+    return float(((product**2).sum() - by_chance) / np.sqrt(((a**2).mean(0) ** 2).sum() * ((b**2).mean(0) ** 2).sum()))

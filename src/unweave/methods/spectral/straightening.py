@@ -27,8 +27,10 @@ from unweave.methods.spectral.isometry import isometry_score, rescaled_distances
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
+MIN_STRAIGHTENED_POINTS = 200  # fewer do not show whether a smooth map makes codes independent
 MIN_DEPENDENCE = 0.1  # distance correlation from which codes are straightened
 MIN_GAIN = 0.08  # in isometry minus dependence, that justifies straightened codes
+MIN_NEIGHBORS = 20  # for gradients, which few neighbors make noisy
 POINTS_PER_SLICE, MAX_SLICES = 100, 30
 N_SPLINES = 14  # of a conditional mean
 N_SCALE_SPLINES = 6  # of a conditional scale
@@ -55,7 +57,8 @@ def straighten_dependent(
         eigenvectors: Returns eigenvalues, ascending, and more than d eigenvectors of unit variance.
         seed: Seed of ICA and of the eigensolver.
     """
-    if measure_dependence(codes, seed=seed).correlation < MIN_DEPENDENCE:
+    too_few = len(codes) < MIN_STRAIGHTENED_POINTS or codes.shape[1] < 2
+    if too_few or measure_dependence(codes, seed=seed).correlation < MIN_DEPENDENCE:
         return None
     values, y = eigenvectors()
     straight = straighten(cloud, k, y, values, codes.shape[1], seed)
@@ -80,7 +83,8 @@ def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: 
         d: Number of codes.
         seed: Seed of ICA and of the eigensolver.
     """
-    steps = tangent_steps(cloud, max(k, min(d + 4, cloud.neighbors.shape[1] - 1)), d)
+    k = min(max(k, MIN_NEIGHBORS), cloud.neighbors.shape[1] - 1)
+    steps = tangent_steps(cloud, k, d)
     t = longest_coordinate(cloud, k, steps, seed)
     rest = conditional_components(y / np.sqrt(values + values[d]), t, d - 1)
     if d > 2:

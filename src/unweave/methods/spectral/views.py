@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unweave.methods.spectral.automatic import EmbeddingSearch, check_min_neighbors
 from unweave.methods.spectral.closed_curve import CurveFit
+from unweave.methods.spectral.diagnosis import MIN_POINTS
 from unweave.methods.spectral.loops import Loop
 from unweave.methods.spectral.point_cloud import Embedding
 from unweave.methods.spectral.preprocessing import MAX_SOLVED_POINTS, Projection
@@ -69,6 +70,15 @@ def validate_settings(method: SpectralICA, shape: tuple[int, ...]) -> None:
         raise InputError(f"landmarks={method.landmarks}: expected 0 for all points, or a number of landmarks")
     if method.n_neighbors != "auto":
         check_min_neighbors(method.n_neighbors, method.min_neighbors(d), d)
+
+
+def check_enough_points(n: int, latent_dim: int | Literal["auto"]) -> None:
+    """Raise an error if n points are too few to tell how many factors there are."""
+    if latent_dim == "auto" and n < MIN_POINTS:
+        raise InputError(
+            f"n_samples={n} is too few to find factors: at least {MIN_POINTS} different observations are needed, "
+            "unless they go around a single loop. Collect more. With latent_dim set, codes are not assessed"
+        )
 
 
 def blur_widths(smooth: float | Literal["auto"], shape: tuple[int, ...]) -> list[float]:

@@ -1,0 +1,127 @@
+"""Factors of strips that are only nearly isometric to them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from unweave import InputError
+from unweave.methods import HessianICA
+from unweave.methods.spectral.point_cloud import build_cloud
+from unweave.methods.spectral.straightening import (
+    Steps,
+    conditional_components,
+    gradients,
+    standardize_given,
+    tangent_steps,
+    to_unit_speed,
+)
+from unweave.metrics import mcc
+
+
+def strip(n=700, ratio=10.0, e=0.2, third=0.0, seed=0):
+    """A strip along a circle, whose long side is longer where the short one is large; and its factors."""
+    rng = np.random.default_rng(seed)
+    u, v, w = rng.uniform(size=(3, n)) * np.array([[ratio], [1], [third]])
+    radius = ratio / 2.5
+    c = radius * np.stack([np.cos(u / radius), np.sin(u / radius)], 1)
+    x = np.column_stack([(1 + e * (v - 0.5))[:, None] * c, v, w][: 3 if third else 2])
+    z = np.column_stack([u, v, w][: 3 if third else 2])
+    return x @ np.linalg.qr(rng.normal(size=(10, 10)))[0][: x.shape[1]], z
+
+
+@pytest.mark.parametrize(("ratio", "e"), [(10, 0.2), (20, 0.1)])
+def test_a_small_factor_of_a_strip_that_is_nearly_isometric_is_not_lost(ratio, e):
+    x, z = strip(ratio=ratio, e=e)
+    method = HessianICA(latent_dim=2).fit(x)
+    assert method.straightened_ and method.recovered_
+    assert mcc(z, method.transform(x)) > 0.97
+    linear = method.embedding_.numpy()
+    fitted = np.column_stack([linear, np.ones(len(x))])
+    lost = z[:, 1] - fitted @ np.linalg.lstsq(fitted, z[:, 1], rcond=None)[0]
+    assert lost.var() > 0.2 * z[:, 1].var()  # no linear map of the embedding has it
+    assert any("They were straightened" in text for text in method.diagnosis_)
+
+
+def test_three_factors_of_a_strip_that_is_nearly_isometric():
+    x, z = strip(n=1_000, ratio=8, e=0.2, third=0.5)
+    method = HessianICA(latent_dim=3).fit(x)
+    assert method.straightened_ and mcc(z, method.codes_) > 0.95
+
+
+def test_codes_that_are_independent_stay_a_linear_map_of_the_embedding():
+    x, z = strip(e=0.0)
+    method = HessianICA(latent_dim=2).fit(x)
+    assert not method.straightened_ and mcc(z, method.codes_) > 0.999
+    y = np.column_stack([method.embedding_.numpy(), np.ones(len(x))])
+    rest = method.codes_.numpy() - y @ np.linalg.lstsq(y, method.codes_.numpy(), rcond=None)[0]
+    assert np.abs(rest).max() < 1e-8
+
+
+def test_dependent_factors_are_not_claimed_to_be_recovered():
+    """The second factor has a range that the first one sets, which no straightening of a triangle undoes."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(size=700)
+    z = np.column_stack([5 * u, u * rng.uniform(size=700)])
+    method = HessianICA(latent_dim=2).fit(np.pad(z, ((0, 0), (0, 3))))
+    assert not method.recovered_
+    verdict = "the data are not isometric to independent factors. The codes are coordinates of the surface"
+    assert any("Codes 1 and 2 are dependent (distance correlation 0.3" in t and verdict in t for t in method.diagnosis_)
+    assert method.diagnosis_[-1].startswith("Do not take these codes for the factors")
+
+
+def test_too_few_points_are_refused_with_the_number_that_is_needed():
+    x, _ = strip(n=49)
+    with pytest.raises(InputError, match="n_samples=49 is too few to find factors: at least 50 different"):
+        HessianICA().fit(x)
+    with pytest.raises(InputError, match="n_samples=5 is too few"):
+        HessianICA().fit(np.repeat(x[:5], 20, 0))  # repeats count once
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not HessianICA(latent_dim=2).fit(x).recovered_  # not assessed
+
+
+@pytest.fixture(scope="module")
+def plane():
+    """A square, and steps along it."""
+    z = np.random.default_rng(0).uniform(size=(800, 2))
+    import torch
+
+    cloud = build_cloud(torch.from_numpy(z), np.random.default_rng(0), n_neighbors=(12, 12))
+    return z, tangent_steps(cloud, 12, 2)
+
+
+def test_steps_along_a_plane_have_the_lengths_of_its_distances(plane):
+    z, steps = plane
+    distances = np.linalg.norm(z[steps.members] - z[:, None], axis=2)
+    assert np.allclose(np.linalg.norm(steps.tangent, axis=2), distances, atol=1e-5)
+
+
+def test_gradients_of_a_linear_function_have_its_slope(plane):
+    z, steps = plane
+    assert np.allclose(np.linalg.norm(gradients(3 * z[:, 0] - 4 * z[:, 1], steps), axis=1), 5, atol=1e-4)
+
+
+def test_unit_speed_undoes_a_function_of_a_coordinate(plane):
+    z, steps = plane
+    t = to_unit_speed(np.exp(2 * z[:, 0]), steps)
+    assert np.abs(t - (z[:, 0] - z[:, 0].mean())).max() < 0.02
+    assert isinstance(steps, Steps)
+
+
+def test_components_given_a_coordinate_follow_a_direction_that_turns():
+    """The direction of the second factor turns by 180 degrees along the first."""
+    rng = np.random.default_rng(0)
+    t, v = rng.uniform(size=(2, 1_000))
+    turn = np.stack([np.cos(np.pi * t), np.sin(np.pi * t)], 1)
+    y = np.column_stack([v[:, None] * turn, 5 * t**2, 3 * np.sin(6 * t)])
+    code = conditional_components(y, t, 1)[:, 0]
+    assert abs(np.corrcoef(code, v)[0, 1]) > 0.99
+
+
+def test_standardized_columns_have_mean_zero_and_one_scale_given_t():
+    rng = np.random.default_rng(0)
+    t = rng.uniform(size=2_000)
+    f = standardize_given((t**2 + (1 + 3 * t) * rng.normal(size=2_000))[:, None], t)[:, 0]
+    for part in np.array_split(f[np.argsort(t)], 5):
+        assert abs(part.mean()) < 0.1 and abs(part.std() - 1) < 0.12
