@@ -58,7 +58,7 @@ class Strip:
     density: tuple[str, str] = ("uniform", "uniform")
     bend: float = 0.0
     """Frequency of a smooth nonlinear map into the space of observations; 0 for an orthogonal one."""
-    n: int = 3_000
+    n: int = 1_500
     seed: int = 0
 
     def draw(self) -> Sample:

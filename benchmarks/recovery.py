@@ -74,6 +74,8 @@ JUDGING: list[Manifold] = [
     *(Surface(name) for name in list(SURFACES)[1::2]), Surface("cube of 8, two codes"),
     Surface("roll", 600, 0.2), Surface("strip 8:1", 1_500, 0.1), Surface("squares-xc"), Surface("squares-xy, sharp"),
 ]  # fmt: skip
+# The manifold of the page about spectral methods, at 3,000 points.
+STRIPS: list[Manifold] = [Strip("hook", r, e, n=3_000) for r in (5, 10, 20) for e in (0, 0.05, 0.1, 0.2, 0.4)]
 FACES = [FaceBand(name, weak, width) for name in ("01", "14", "23") for weak, width in ((0, 0.4), (1, 0.4), (1, 1.0))]
 FIELDS = ("mcc", "claimed", "straightened", "isometry", "dependence", "seconds")
 
@@ -98,10 +100,10 @@ def assess(manifold: Manifold) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--csv", help="file for all numbers")
-    parser.add_argument("--only", choices=["choosing", "judging", "faces"], help="one list of manifolds")
+    parser.add_argument("--only", choices=["strips", "choosing", "judging", "faces"], help="one list of manifolds")
     settings = parser.parse_args()
     faces = [face for face in FACES if Faces(manifold=face.manifold).is_available()]  # type: ignore[arg-type]
-    lists: dict[str, list[Any]] = {"choosing": CHOOSING, "judging": JUDGING, "faces": faces}
+    lists: dict[str, list[Any]] = {"strips": STRIPS, "choosing": CHOOSING, "judging": JUDGING, "faces": faces}
     rows = []
     for use, manifolds in lists.items():
         if settings.only not in (None, use):
