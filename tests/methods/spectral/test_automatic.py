@@ -7,6 +7,7 @@ from tests.helpers import flat_sheet, swiss_roll
 from unweave import InputError
 from unweave.datasets import SquaresXY
 from unweave.methods import HessianICA
+from unweave.methods.spectral.automatic import fewest_dimensions
 from unweave.metrics import mcc
 
 
@@ -79,3 +80,20 @@ def test_the_search_is_recorded_for_the_chosen_blur_and_reset_by_a_refit():
     method.set_params(latent_dim=2, n_neighbors=10).fit(data)
     assert method.dimension_ == {}
     assert method.searched_ == {}
+
+
+def test_noise_does_not_raise_the_dimension():
+    """Noise fills all dimensions, so more of them keep near distances a little better."""
+    assert fewest_dimensions({1: 0.05, 2: 0.59, 3: 0.65, 4: 0.66}) == 2
+    assert fewest_dimensions({2: 0.28, 3: 0.63, 4: 0.64}) == 3
+    assert fewest_dimensions({2: 0.95, 3: 1.0}) == 3  # without noise, isometry decides
+
+
+def test_the_dimension_of_a_noisy_strip():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(size=(500, 2)) * [6, 1]
+    x = np.pad(z, ((0, 0), (0, 28))) + 0.04 * rng.normal(size=(500, 30))
+    method = HessianICA(loops="never").fit(x)
+    assert method.latent_dim_ == 2
+    assert "because of noise or of a small factor: compare latent_dim=" in method.diagnosis_[0]
+    assert method.dimension_["lowest"] <= 2 < method.dimension_["highest"]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.helpers import flat_sheet, swiss_roll
-from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension
+from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension, likelihood_interval
 from unweave.methods.spectral.neighbors import (
     find_neighbors,
 )
@@ -68,3 +68,14 @@ def test_the_gap_estimate_of_what_has_no_gap_is_one_dimension():
     assert gap_dimension(points, np.arange(60).reshape(3, 20), 5) == 1
     line = torch.cat([points, torch.zeros(60, 3)], 1)
     assert gap_dimension(line, np.arange(60).reshape(3, 20), 3) == 1, "no division by a variance of zero"
+
+
+def test_the_interval_covers_the_mean_estimate_of_other_samples_and_narrows():
+    rng = np.random.default_rng(0)
+    samples = [rng.uniform(size=(400, 3)) for _ in range(25)]
+    near = [find_neighbors(x, 20) for x in samples]
+    mean = np.mean([likelihood_dimension(x, rows) for x, rows in zip(samples, near, strict=True)])
+    intervals = [likelihood_interval(x, rows) for x, rows in zip(samples, near, strict=True)]
+    assert np.mean([low < mean < high for low, high in intervals]) > 0.8
+    low, high = likelihood_interval(x := rng.uniform(size=(3_000, 3)), find_neighbors(x, 20))
+    assert high - low < 0.5 * np.mean([b - a for a, b in intervals])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
 
-from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension
+from unweave.methods.spectral.dimension import gap_dimension, likelihood_dimension, likelihood_interval
 from unweave.methods.spectral.neighbors import is_connected, label_components
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud
 from unweave.utils.errors import InputError, plural
@@ -20,6 +21,9 @@ FIRST_SIZE = 3  # place on the grid of the size that is tried first
 MAX_DIMENSION = 8
 DIMENSION_NEIGHBORS = 20  # of the estimators of the dimension
 TIE_TOLERANCE = 0.01  # isometry below the best by this much counts as equal, and fewer dimensions win
+NOISY_ISOMETRY = 0.9  # below which noise decides near distances
+NOISE_TOLERANCE = 0.3  # more tolerance for each unit that the best is below that
+MAX_NOISY_DIMENSION = 4  # tried there at least
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,16 @@ class EmbeddingSearch:
         likelihood, gap = likelihood_dimension(points.numpy(), near), gap_dimension(points, near, largest)
         estimates = (np.floor(likelihood + 0.25), np.ceil(likelihood - 0.25), gap)
         candidates = sorted({min(max(1, int(d)), largest) for d in estimates})
-        trials = [self.embed(self.cloud, d, self.first_size(d)) for d in candidates]
-        highest = max(trial.choice.score for trial in trials)
-        best = max(trials, key=lambda trial: (trial.choice.score > highest - TIE_TOLERANCE, -trial.d))
-        votes = {"likelihood": round(likelihood, 2), "gap": gap}
-        votes |= {f"isometry in {trial.d} dimensions": round(trial.choice.score, 3) for trial in trials}
+        trials = {d: self.embed(self.cloud, d, self.first_size(d)) for d in candidates}
+        if max(trial.choice.score for trial in trials.values()) < NOISY_ISOMETRY:  # estimators fail: try the usual ones
+            few = range(1, min(MAX_NOISY_DIMENSION, largest) + 1)
+            trials |= {d: self.embed(self.cloud, d, self.first_size(d)) for d in few if d not in trials}
+        scores = {d: trials[d].choice.score for d in sorted(trials)}
+        best = trials[fewest_dimensions(scores)]
+        low, high = likelihood_interval(points.numpy(), near)
+        lowest, highest = min(best.d, gap, floor(low + 0.35)), max(best.d, gap, ceil(high - 0.25))
+        votes = {"likelihood": round(likelihood, 2), "lowest": max(1, lowest), "highest": highest, "gap": gap}
+        votes |= {f"isometry in {d} dimensions": round(score, 3) for d, score in scores.items()}
         return best._replace(votes=votes)
 
     def choose_neighbors(self, first: Embedding) -> tuple[Embedding, dict[str, float]]:
@@ -120,6 +129,16 @@ class EmbeddingSearch:
             "look like a factor of its own: raise n_neighbors, learn from each part alone, or take the largest "
             "(on_disconnected='largest')"
         )
+
+
+def fewest_dimensions(scores: Mapping[int, float]) -> int:
+    """Return the fewest dimensions whose isometry is close to the highest.
+
+    Noise fills all dimensions, so more of them always keep its distances a little better.
+    """
+    highest = max(scores.values())
+    tolerance = TIE_TOLERANCE + NOISE_TOLERANCE * max(0.0, NOISY_ISOMETRY - highest)
+    return min(d for d, score in scores.items() if score > highest - tolerance)
 
 
 def check_min_neighbors(n_neighbors: int, least: int, d: int) -> None:

@@ -17,6 +17,7 @@ from unweave.utils.errors import plural
 MIN_POINTS = 50  # below which the isometry of an embedding says nothing
 MIN_DISTANCES = 12  # different near distances, below which points lie on a grid
 MIN_EIGENGAP = 2.0  # ratio of eigenvalues, below which the choice of eigenvectors is uncertain
+MIN_DIMENSION_GAIN = 0.02  # in isometry, from which more dimensions are worth a mention
 MIN_REPORTED_PERSISTENCE = 2.5  # of a loop that no code describes
 # Of local averages. Chosen on half of the manifolds of `benchmarks/isometry.py`, and assessed on the others.
 HIGH_ISOMETRY, LOW_ISOMETRY = 0.95, 0.86
@@ -27,11 +28,23 @@ MAX_P_VALUE = 0.01
 
 
 def describe_dimension(d: int, votes: Mapping[str, float]) -> str:
-    """Return the dimension that was chosen, and how the estimators voted."""
+    """Return the dimension that was chosen, how the estimators voted, and whether more may have been missed."""
     estimates = [round(votes["likelihood"]), votes["gap"]]
     certainty = "sure" if estimates == [d, d] else "fairly sure" if d in estimates else "not sure"
-    listed = ", ".join(f"{name} {value}" for name, value in votes.items())
-    return f"The data seem to have {plural(d, 'dimension')} ({certainty}; {listed})."
+    interval = f"{votes['lowest']} to {votes['highest']} by all estimates"
+    scores = {name: value for name, value in votes.items() if name.startswith("isometry")}
+    listed = ", ".join(
+        [
+            f"likelihood {votes['likelihood']}",
+            f"gap {votes['gap']}",
+            *(f"{name} {value}" for name, value in scores.items()),
+        ]
+    )
+    text = f"The data seem to have {plural(d, 'dimension')} ({certainty}, {interval}; {listed})."
+    best = max(scores, key=scores.__getitem__)
+    if scores[best] > scores.get(f"isometry in {d} dimensions", 1.0) + MIN_DIMENSION_GAIN:
+        text += f" The {best} is higher, because of noise or of a small factor: compare latent_dim={best.split()[2]}."
+    return text
 
 
 def describe_blur(sigma: float) -> list[str]:

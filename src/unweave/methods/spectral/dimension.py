@@ -20,11 +20,24 @@ def likelihood_dimension(points: np.ndarray, neighbors: np.ndarray) -> float:
         points: The point cloud, (n, D).
         neighbors: Each point's own index and those of its neighbors by distance, (n, k + 1).
     """
+    k = neighbors.shape[1] - 1
+    return float((k - 2) / ((k - 1) * max(_inverse_dimensions(points, neighbors).mean(), 1e-12)))
+
+
+def likelihood_interval(points: np.ndarray, neighbors: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of the likelihood estimate; points that share neighbors count as one."""
+    k = neighbors.shape[1] - 1
+    inverse = _inverse_dimensions(points, neighbors)
+    error = 1.96 * inverse.std() / np.sqrt(max(1.0, len(points) / k))
+    low, high = ((k - 2) / ((k - 1) * max(value, 1e-12)) for value in (inverse.mean() + error, inverse.mean() - error))
+    return float(low), float(high)
+
+
+def _inverse_dimensions(points: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+    """Return the mean logarithm of the ratio of the farthest neighbor's distance to the others', (n,)."""
     distance = np.linalg.norm(points[neighbors[:, 1:]] - points[:, None], axis=2)  # (n, k)
     distance = np.maximum(distance, 1e-12 * distance.max())
-    inverse = np.log(distance[:, -1:] / distance[:, :-1]).mean(1)
-    k = distance.shape[1]
-    return float((k - 2) / ((k - 1) * max(inverse.mean(), 1e-12)))
+    return np.asarray(np.log(distance[:, -1:] / distance[:, :-1]).mean(1))
 
 
 def gap_dimension(points: Tensor, neighbors: np.ndarray, max_dimension: int) -> int:
