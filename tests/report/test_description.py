@@ -188,6 +188,13 @@ def test_a_strength_is_the_geometric_mean_of_correlation_and_decoded_change(r, c
     assert attribute_strengths(moving, 0) == pytest.approx([strength], abs=1e-3)
 
 
+def test_of_equally_strong_attributes_the_first_names_the_code():
+    """A square that moves along a diagonal: rounding must not decide between horizontal and vertical."""
+    for correlations in ([0.97, 0.9701], [0.9701, 0.97]):
+        moved = moved_attributes(effects_of(correlations, np.ones((2, 2))), 0)
+        assert [attribute.words for attribute in moved] == ["a"]
+
+
 def test_at_most_three_attributes_name_a_code():
     assert len(moved_attributes(effects_of([0.9, 0.8, 0.7, 0.6], np.eye(4)), 0)) == 3
 

@@ -14,6 +14,7 @@ MAX_ATTRIBUTES = 3  # in the name of a code
 STRONG, LITTLE = 0.5, 0.3  # strengths from which on an attribute, and "a little" of it, belongs to the name
 FULL_CHANGE = 3.29  # deviations between the 5 % and the 95 % quantile of a normal distribution
 MIN_TIE = 0.9  # of the strongest attribute of a family, from which an attribute before it in the list is named instead
+MIN_EQUAL = 0.99  # of the strongest, from which two attributes are equally strong
 MIN_STRENGTH = 0.02  # of the strongest code, below which a code does nothing
 MIN_SHARE, MIN_LIFT = 0.3, 1.5  # of a region in the change, alone and relative to all codes, from which it is named
 MIN_CLASS_SHARE = 0.5  # of the class that changes most, from which a code acts on a class
@@ -58,7 +59,7 @@ def moved_attributes(effects: Effects, i: int) -> tuple[MovedAttribute, ...]:
     while len(chosen) < min(MAX_ATTRIBUTES, len(families)):
         rest = np.minimum(np.abs(strengths), np.abs(subtract_regression(strengths, effects.within, chosen)))
         rest[np.isin(families, families[chosen])] = 0
-        best = int(rest.argmax())
+        best = int(np.argmax(rest >= MIN_EQUAL * rest.max()))  # the first of equals, whatever rounding says
         if rest[best] < LITTLE:
             break
         best = int(np.argmax((families == families[best]) & (rest >= MIN_TIE * rest[best])))  # the whole before a half

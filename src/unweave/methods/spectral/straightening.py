@@ -36,6 +36,7 @@ N_SPLINES = 14  # of a conditional mean
 N_SCALE_SPLINES = 6  # of a conditional scale
 UNIT_SPEED_STEPS = 2
 RIDGE = 1e-9
+SMALLEST_EIGENVALUE = 1e-9  # of the largest
 
 
 class Steps(NamedTuple):
@@ -86,7 +87,8 @@ def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: 
     k = min(max(k, MIN_NEIGHBORS), cloud.neighbors.shape[1] - 1)
     steps = tangent_steps(cloud, k, d)
     t = longest_coordinate(cloud, k, steps, seed)
-    rest = conditional_components(y / np.sqrt(values + values[d]), t, d - 1)
+    positive = np.maximum(values, SMALLEST_EIGENVALUE * values.max())  # null vectors have any sign by rounding
+    rest = conditional_components(y / np.sqrt(positive + positive[d]), t, d - 1)
     if d > 2:
         rest = rest @ unmix(torch.from_numpy(rest), seed).numpy().T
         rest = standardize_given(rest, t)
