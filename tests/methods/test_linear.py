@@ -156,3 +156,20 @@ def test_images_have_no_loadings_but_a_number_of_codes():
     assert method.latent_dim_ == 2
     assert not hasattr(method, "loadings_") and "loadings" not in method.figures()
     assert method.summary()[-1] == "The 2 codes explain 100 % of the variance."
+
+
+def test_ica_does_not_stop_at_a_saddle(monkeypatch):
+    """Two uniform factors mixed in equal parts are a fixed point of FastICA, at which a start may end."""
+    z = np.random.default_rng(0).uniform(-1, 1, (2_000, 2))
+    z = np.concatenate([z, -z, z * [1, -1], z * [-1, 1], z[:, ::-1], z[:, ::-1] * [1, -1]])  # symmetric: an exact one
+    z -= z.mean(0)
+    FastICA, starts = decomposition.FastICA, []
+
+    def at_saddle_first(**settings):
+        turn = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+        starts.append(settings["random_state"])
+        return FastICA(**settings | ({"w_init": turn} if len(starts) == 1 else {}))
+
+    monkeypatch.setattr(decomposition, "FastICA", at_saddle_first)
+    codes = z @ unmix(torch.from_numpy(z), 0).numpy().T
+    assert mcc(z, codes) > 0.99 and len(set(starts)) >= 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from math import ceil
-from typing import Literal, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 import torch
@@ -27,7 +27,9 @@ from unweave.methods.components import (
 )
 from unweave.utils.errors import constant_data_error
 
-MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until one converges
+MAX_ICA_ITERATIONS, QUICK_ICA_ITERATIONS = 1_000, 200
+MIN_ICA_GAIN = 1.01  # factor in the contrast by which a later run must be better
+MAX_ICA_RUNS = 5  # of FastICA, from other random starts, until two converge
 MAX_GAUSSIAN_ERRORS = 4  # standard errors of the kurtosis within which a component counts as Gaussian
 UNIFORM_KURTOSIS = -1.2  # excess kurtosis of a uniform factor
 # The standard error of a Gaussian's kurtosis is sqrt(24 / n). With fewer rows a uniform factor would count as Gaussian.
@@ -146,44 +148,65 @@ def collect_rows(data: FactorData, samples: int, seed: int) -> Tensor:
     return x
 
 
-def unmix(y: Tensor, seed: int) -> Tensor:
+def unmix(y: Tensor, seed: int, *, quick: bool = False) -> Tensor:
     """Return the matrix (d, d) that makes centered rows y (n, d) independent, with unit variance.
 
     FastICA with G(u) = u^4, which has no spurious optima where no kurtosis is zero (Hyvarinen, 1999). Order and signs
-    are free in ICA. Here the least Gaussian component comes first, and the largest weight of each is positive.
+    are free in ICA. Here the least Gaussian component comes first, and the largest weight of each is positive. A quick
+    run ends whether or not it has converged.
     """
     # One scale for all columns: embeddings have variance 1/n, at which FastICA's tolerance would stop its first step.
     scale = float(y.std().clamp(min=torch.finfo(y.dtype).tiny))
-    components, u, converged = _run_fastica((y / scale).numpy(), seed)
-    if np.linalg.matrix_rank(components) < len(components):
+    fit = _run_fastica((y / scale).numpy(), seed, quick=quick)
+    if np.linalg.matrix_rank(fit.components) < len(fit.components):
         # scikit-learn loses a component where the principal axes of y are exactly its columns. Turned, they are not.
-        rotation = np.linalg.qr(np.random.default_rng(seed).normal(size=components.shape))[0]
-        components, u, converged = _run_fastica((y / scale).numpy() @ rotation.T, seed)
-        components = components @ rotation
-    kurtosis, error = excess_kurtosis(u)
-    _warn_of_gaussians(kurtosis, error, len(u), converged=converged)
-    W = components / scale
+        rotation = np.linalg.qr(np.random.default_rng(seed).normal(size=fit.components.shape))[0]
+        fit = _run_fastica((y / scale).numpy() @ rotation.T, seed, quick=quick)
+        fit = fit._replace(components=fit.components @ rotation)
+    kurtosis, error = excess_kurtosis(fit.u)
+    _warn_of_gaussians(kurtosis, error, len(fit.u), converged=fit.converged)
+    W = fit.components / scale
     W = W[np.argsort(-np.abs(kurtosis), kind="stable")]
     W *= np.sign(W[np.arange(len(W)), np.abs(W).argmax(1)])[:, None]
     return torch.from_numpy(W)
 
 
-def _run_fastica(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the unmixing matrix (d, d), the components (n, d), and whether FastICA converged, from some random start.
+class ICAFit(NamedTuple):
+    """A run of FastICA."""
 
-    Another start is tried where it does not.
+    converged: bool
+    contrast: float  # sum of squared excess kurtosis: how far the components are from Gaussian ones
+    components: np.ndarray  # the unmixing matrix, (d, d)
+    u: np.ndarray  # the components of the rows, (n, d)
+
+
+def _run_fastica(y: np.ndarray, seed: int, *, quick: bool) -> ICAFit:
+    """Return the least Gaussian of two runs that converged, or of all runs from random starts if fewer do.
+
+    A single run may end at a saddle, where two factors are mixed in equal parts.
     """
-    for run in range(MAX_ICA_RUNS):
-        ica = decomposition.FastICA(
-            fun="cube", whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=seed + run
-        )
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            u = ica.fit_transform(y)
-        converged = not any(w.category is ConvergenceWarning for w in caught)
-        if converged:
+    best: ICAFit | None = None
+    converged = 0
+    for run in range(1 if quick else MAX_ICA_RUNS):
+        fit = _run_fastica_once(y, seed + run, QUICK_ICA_ITERATIONS if quick else MAX_ICA_ITERATIONS)
+        converged += fit.converged
+        is_better = best is None or (fit.converged, fit.contrast) > (best.converged, MIN_ICA_GAIN * best.contrast)
+        best = fit if is_better else best
+        if converged == 2:
             break
-    return ica.components_, u, converged
+    assert best is not None
+    return best
+
+
+def _run_fastica_once(y: np.ndarray, seed: int, max_iterations: int) -> ICAFit:
+    ica = decomposition.FastICA(
+        fun="cube", whiten="unit-variance", max_iter=max_iterations, tol=1e-6, random_state=seed
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        u = ica.fit_transform(y)
+    converged = not any(w.category is ConvergenceWarning for w in caught)
+    return ICAFit(converged, float((excess_kurtosis(u)[0] ** 2).sum()), ica.components_, u)
 
 
 def excess_kurtosis(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers import flat_sheet, swiss_roll
 from unweave import InputError
-from unweave.datasets import SquaresXY
+from unweave.datasets import SquaresXC, SquaresXY
 from unweave.methods import HessianICA
 from unweave.methods.spectral.automatic import fewest_dimensions
 from unweave.metrics import mcc
@@ -82,18 +82,42 @@ def test_the_search_is_recorded_for_the_chosen_blur_and_reset_by_a_refit():
     assert method.searched_ == {}
 
 
-def test_noise_does_not_raise_the_dimension():
-    """Noise fills all dimensions, so more of them keep near distances a little better."""
-    assert fewest_dimensions({1: 0.05, 2: 0.59, 3: 0.65, 4: 0.66}) == 2
-    assert fewest_dimensions({2: 0.28, 3: 0.63, 4: 0.64}) == 3
-    assert fewest_dimensions({2: 0.95, 3: 1.0}) == 3  # without noise, isometry decides
+def test_of_almost_equal_scores_fewer_dimensions_win():
+    assert fewest_dimensions({2: 0.98, 3: 0.985, 4: 0.8}, 0.01) == 2
+    assert fewest_dimensions({2: 0.95, 3: 1.0}, 0.01) == 3
+    assert fewest_dimensions({2: 0.95, 3: 1.0}, 0.06) == 2
+
+
+def noisy_strip(noise, n=700):
+    """A strip whose width is three to fifteen deviations of noise in 30 dimensions."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(size=(n, 2)) * [6, 1]
+    return np.pad(z, ((0, 0), (0, 28))) + noise * rng.normal(size=(n, 30)), z
+
+
+def test_large_neighborhoods_are_chosen_where_noise_decides_near_distances():
+    """Isometry of points prefers small ones there, which lose a factor; confidence in the codes does not."""
+    x, z = noisy_strip(0.08)
+    method = HessianICA(latent_dim=2, loops="never").fit(x)
+    isometry = method.searched_
+    assert method.n_neighbors_ > 20 and mcc(z, method.codes_) > 0.95
+    assert max(isometry.values()) < 0.7 < method.averaged_isometry_
+    small = HessianICA(latent_dim=2, loops="never", n_neighbors=11).fit(x)
+    assert mcc(z, small.codes_) < 0.8
+
+
+def test_a_hard_edged_image_manifold_has_as_many_codes_as_factors():
+    """Edges fill more dimensions than the factors, and isometry alone would take four."""
+    data = SquaresXC(points=400, size=32, side=10).load()
+    method = HessianICA(smooth=0.0).fit(data)
+    assert method.latent_dim_ == 2 and method.straightened_
+    isometry = {d: method.dimension_[f"isometry in {d} dimensions"] for d in (2, 3, 4)}
+    assert isometry[2] < isometry[3] and mcc(data.sources, method.codes_) > 0.95
 
 
 def test_the_dimension_of_a_noisy_strip():
-    rng = np.random.default_rng(0)
-    z = rng.uniform(size=(500, 2)) * [6, 1]
-    x = np.pad(z, ((0, 0), (0, 28))) + 0.04 * rng.normal(size=(500, 30))
+    x, z = noisy_strip(0.04, n=500)
     method = HessianICA(loops="never").fit(x)
-    assert method.latent_dim_ == 2
+    assert method.latent_dim_ == 2 and mcc(z, method.codes_) > 0.98
     assert "because of noise or of a small factor: compare latent_dim=" in method.diagnosis_[0]
     assert method.dimension_["lowest"] <= 2 < method.dimension_["highest"]

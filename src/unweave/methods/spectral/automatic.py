@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Literal
 
@@ -21,9 +21,13 @@ FIRST_SIZE = 3  # place on the grid of the size that is tried first
 MAX_DIMENSION = 8
 DIMENSION_NEIGHBORS = 20  # of the estimators of the dimension
 TIE_TOLERANCE = 0.01  # isometry below the best by this much counts as equal, and fewer dimensions win
-NOISY_ISOMETRY = 0.9  # below which noise decides near distances
-NOISE_TOLERANCE = 0.3  # more tolerance for each unit that the best is below that
-MAX_NOISY_DIMENSION = 4  # tried there at least
+DOUBTFUL_ISOMETRY = 0.9  # below which more dimensions are tried, and the confidence in codes decides
+RIVAL_ISOMETRY = 0.4  # of fewer dimensions, from which the confidence in codes decides
+MAX_DOUBTFUL_DIMENSION = 4  # tried there at least
+CONFIDENCE_TOLERANCE = 0.05  # confidence below the best by this much counts as equal, and fewer dimensions win
+NOISY_ISOMETRY = 0.7  # below which noise decides near distances, so that the confidence in codes chooses neighborhoods
+MIN_CONFIDENCE_GAIN = 0.1  # of codes over the isometry of points, that shows noise
+MIN_CONFIDENCE_POINTS = 200  # fewer points do not show how far codes can be trusted
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,15 @@ class EmbeddingSearch:
     min_neighbors: Callable[[int], int]
     """Smallest neighborhood that works in d dimensions."""
     n_neighbors: int | Literal["auto"]
+    confidence: Callable[[PointCloud, Embedding], float] | None = None
+    """How far the codes of an embedding can be trusted; None where that cannot be measured."""
+    _embeddings: dict[tuple[int, int], Embedding] = field(default_factory=dict)
+    _confidences: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def choose_dimension(self, latent_dim: int | Literal["auto"]) -> Embedding:
         """Return a first embedding, in the number of dimensions asked for or in the most isometric one."""
         if latent_dim != "auto":
-            return self.embed(self.cloud, int(latent_dim), self.first_size(int(latent_dim)))
+            return self.embedding(int(latent_dim), self.first_size(int(latent_dim)))
         points = self.cloud.points
         n, features = points.shape
         allowed = [d for d in range(2, MAX_DIMENSION + 1) if d <= features and n > 2 * self.min_neighbors(d)]
@@ -48,37 +56,87 @@ class EmbeddingSearch:
         near = self.cloud.neighbors[:, : min(DIMENSION_NEIGHBORS, n - 1) + 1]
         likelihood, gap = likelihood_dimension(points.numpy(), near), gap_dimension(points, near, largest)
         estimates = (np.floor(likelihood + 0.25), np.ceil(likelihood - 0.25), gap)
-        candidates = sorted({min(max(1, int(d)), largest) for d in estimates})
-        trials = {d: self.embed(self.cloud, d, self.first_size(d)) for d in candidates}
-        if max(trial.choice.score for trial in trials.values()) < NOISY_ISOMETRY:  # estimators fail: try the usual ones
-            few = range(1, min(MAX_NOISY_DIMENSION, largest) + 1)
-            trials |= {d: self.embed(self.cloud, d, self.first_size(d)) for d in few if d not in trials}
+        trials = self._try_dimensions({min(max(1, int(d)), largest) for d in estimates})
+        if max(e.choice.score for e in trials.values()) < DOUBTFUL_ISOMETRY:  # estimators fail: try the usual ones
+            trials |= self._try_dimensions(range(1, min(MAX_DOUBTFUL_DIMENSION, largest) + 1))
         scores = {d: trials[d].choice.score for d in sorted(trials)}
-        best = trials[fewest_dimensions(scores)]
+        best = self._choose_trial(trials)
         low, high = likelihood_interval(points.numpy(), near)
         lowest, highest = min(best.d, gap, floor(low + 0.35)), max(best.d, gap, ceil(high - 0.25))
         votes = {"likelihood": round(likelihood, 2), "lowest": max(1, lowest), "highest": highest, "gap": gap}
         votes |= {f"isometry in {d} dimensions": round(score, 3) for d, score in scores.items()}
         return best._replace(votes=votes)
 
+    def _try_dimensions(self, dimensions: Iterable[int]) -> dict[int, Embedding]:
+        """Return first embeddings in numbers of dimensions."""
+        return {d: self.embedding(d, self.first_size(d)) for d in dimensions}
+
+    def _choose_trial(self, trials: Mapping[int, Embedding]) -> Embedding:
+        """Return the embedding of the fewest dimensions that keep near distances, or whose codes can be trusted.
+
+        Noise lowers the isometry of the right number of dimensions, and so does a small factor that is lost among
+        functions of a large one. Then embeddings are compared by the confidence in their codes.
+        """
+        scores = {d: trial.choice.score for d, trial in trials.items()}
+        fewest = fewest_dimensions(scores, TIE_TOLERANCE)
+        rivals = [d for d in scores if d < fewest and scores[d] > RIVAL_ISOMETRY]
+        if not self._measures_confidence or (scores[fewest] >= DOUBTFUL_ISOMETRY and not rivals):
+            return trials[fewest]
+        best = dict(trials)
+        if scores[fewest] < NOISY_ISOMETRY:  # noise wants large neighborhoods
+            largest = {d: self.embedding(d, self.connected_sizes(d)[-1]) for d in trials}
+            best = {d: max(trials[d], largest[d], key=self._confidence) for d in trials}
+        return best[fewest_dimensions({d: self._confidence(e) for d, e in best.items()}, CONFIDENCE_TOLERANCE)]
+
     def choose_neighbors(self, first: Embedding) -> tuple[Embedding, dict[str, float]]:
-        """Return the most isometric embedding over neighborhood sizes, and the score of every size that was tried."""
+        """Return the best embedding over neighborhood sizes, and the isometry of every size that was tried.
+
+        The best one is the most isometric one. Where noise decides that, it is the one with the highest confidence.
+        """
         if self.n_neighbors != "auto":
             return first, {}
         sizes = self.connected_sizes(first.d)
-        trials = {first.k: first}
+        best = self._search_sizes(first.d, sizes, (1, 3, 5), lambda e: e.choice.score)
+        if best.choice.score < NOISY_ISOMETRY and self._measures_confidence:
+            robust = self._search_sizes(first.d, sizes, (3, 5, 7), self._confidence)
+            best = robust if self._confidence(robust) > best.choice.score + MIN_CONFIDENCE_GAIN else best
+        tried = {k: e.choice.score for (d, k), e in self._embeddings.items() if d == first.d}
+        return best, {str(k): round(tried[k], 4) for k in sorted(tried)}
 
-        def score(i: int) -> float:
-            k = sizes[i]
-            trials[k] = trials[k] if k in trials else self.embed(self.cloud, first.d, k)
-            return trials[k].choice.score
+    def _search_sizes(
+        self, d: int, sizes: list[int], start: tuple[int, ...], score: Callable[[Embedding], float]
+    ) -> Embedding:
+        """Return the embedding in d dimensions with the highest score, which has one maximum over the sizes.
 
-        # The score has one maximum: try every second size, the largest only if it rises up to there, then both sides.
+        Sizes at the places `start` are tried, the largest if the score rises up to there, then those on both sides.
+        """
+
+        def score_of(i: int) -> float:
+            return score(self.embedding(d, sizes[i]))
+
         last = len(sizes) - 1
-        best = max(sorted({min(i, last) for i in (1, 3, 5)}), key=score)
-        best = max(best, min(7, last), key=score) if best == min(5, last) else best
-        best = max({max(best - 1, 0), best, min(best + 1, len(sizes) - 1)}, key=score)
-        return trials[sizes[best]], {str(k): round(trials[k].choice.score, 4) for k in sorted(trials)}
+        best = max(sorted({min(i, last) for i in start}), key=score_of)
+        best = max(best, min(7, last), key=score_of) if best == min(5, last) else best
+        best = max({max(best - 1, 0), best, min(best + 1, last)}, key=score_of)
+        return self.embedding(d, sizes[best])
+
+    def embedding(self, d: int, k: int) -> Embedding:
+        """Return the embedding in d dimensions with k neighbors, computed once."""
+        if (d, k) not in self._embeddings:
+            self._embeddings[d, k] = self.embed(self.cloud, d, k)
+        return self._embeddings[d, k]
+
+    @property
+    def _measures_confidence(self) -> bool:
+        return self.confidence is not None and len(self.cloud.points) >= MIN_CONFIDENCE_POINTS
+
+    def _confidence(self, embedding: Embedding) -> float:
+        """Return the confidence in the codes of an embedding, computed once."""
+        assert self.confidence is not None
+        key = embedding.d, embedding.k
+        if key not in self._confidences:
+            self._confidences[key] = self.confidence(self.cloud, embedding)
+        return self._confidences[key]
 
     def first_size(self, d: int) -> int:
         """Return the neighborhood size of a first embedding; its graph is connected."""
@@ -131,13 +189,12 @@ class EmbeddingSearch:
         )
 
 
-def fewest_dimensions(scores: Mapping[int, float]) -> int:
-    """Return the fewest dimensions whose isometry is close to the highest.
+def fewest_dimensions(scores: Mapping[int, float], tolerance: float) -> int:
+    """Return the fewest dimensions whose score is close to the highest.
 
     Noise fills all dimensions, so more of them always keep its distances a little better.
     """
     highest = max(scores.values())
-    tolerance = TIE_TOLERANCE + NOISE_TOLERANCE * max(0.0, NOISY_ISOMETRY - highest)
     return min(d for d, score in scores.items() if score > highest - tolerance)
 
 

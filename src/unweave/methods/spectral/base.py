@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from functools import partial
 from math import pi
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,9 +21,10 @@ from unweave.methods.spectral.assessment import assess
 from unweave.methods.spectral.automatic import MAX_NEIGHBORS, EmbeddingSearch
 from unweave.methods.spectral.circular import AngleSearch, circular_isometry, orient_angles
 from unweave.methods.spectral.closed_curve import ClosedCurve, CurveFit, fit_closed_curve
-from unweave.methods.spectral.diagnosis import describe_blur, describe_curve
+from unweave.methods.spectral.diagnosis import MIN_REPORTED_PERSISTENCE, describe_blur, describe_curve
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
-from unweave.methods.spectral.isometry import select_columns
+from unweave.methods.spectral.independence import largest_dependence
+from unweave.methods.spectral.isometry import averaged_isometry, select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
@@ -45,6 +48,19 @@ MAX_ORIENTED_ROWS = 1_000  # first observations whose order gives an angle its d
 
 # Maps for new points are fitted on first use. They follow from the learned attributes, so they are not saved.
 _MAPS: WeakKeyDictionary[Method, tuple[Tensor, AffineMaps]] = WeakKeyDictionary()
+
+
+class Codes(NamedTuple):
+    """Codes of an embedding."""
+
+    codes: Tensor  # (n, d)
+    straightened: bool
+
+
+def centered(y: np.ndarray) -> Tensor:
+    """Return columns (n, d) with mean zero."""
+    columns = torch.from_numpy(y)
+    return columns - columns.mean(0)
 
 
 class SpectralICA(Method):
@@ -143,7 +159,9 @@ class SpectralICA(Method):
         loop = find_loop(points, cloud.neighbors) if self.loops != "never" else None
         even = None if self.loops == "auto" else self.loops == "steps"
         curve = fit_closed_curve(points, cloud.neighbors, loop, even=even) if loop else None
-        search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors)
+        is_linear = self.linear and (loop is None or loop.persistence < MIN_REPORTED_PERSISTENCE)
+        confidence = self._confidence if is_linear else None
+        search = EmbeddingSearch(cloud, self._embed, self.min_neighbors, self.n_neighbors, confidence)
         view = View(sigma, projection, search, loop, curve, None, self.latent_dim in ("auto", 1))
         if curves_only or view.is_curve:
             return view
@@ -170,25 +188,34 @@ class SpectralICA(Method):
         self.dimension_ = view.trial.votes
         embedding, self.searched_ = view.search.choose_neighbors(view.trial)
         embedding = self._embed_loop(view, embedding) or embedding
-        y = torch.from_numpy(embedding.y)
-        y = y - y.mean(0)
-        self.embedding_, self.codes_ = y, y @ unmix(y, self.seed).T
+        self.embedding_ = centered(embedding.y)
+        self.codes_, self.straightened_ = self._separate(cloud, embedding)
         self.latent_dim_, self.n_neighbors_ = embedding.d, embedding.k
         self.periods_ = [None] * embedding.d
-        self.straightened_ = False
         if embedding.angle is not None:
             self._add_angle(torch.from_numpy(embedding.angle), cloud)
-        elif self.linear:
-            self._straighten(cloud, embedding)
         self.eigenvalues_ = [float(v) for v in embedding.values]
         assess(self, view, embedding)
 
-    def _straighten(self, cloud: PointCloud, embedding: Embedding) -> None:
-        """Straighten codes that depend on each other: the data are only nearly isometric to their factors."""
-        k, z = embedding.k, self.codes_.numpy()
-        codes = straighten_dependent(cloud, k, z, lambda: self._eigenvectors(cloud, embedding.d, k), int(self.seed))
-        if codes is not None:
-            self.codes_, self.straightened_ = torch.from_numpy(codes), True
+    def _separate(self, cloud: PointCloud, embedding: Embedding, *, quick: bool = False) -> Codes:
+        """Return codes by linear ICA, straightened where they depend on each other without an angle beside them."""
+        y = centered(embedding.y)
+        codes = y @ unmix(y, self.seed, quick=quick).T
+        if embedding.angle is not None or not self.linear:
+            return Codes(codes, False)
+        d, k = embedding.d, embedding.k
+        eigenvectors = partial(self._eigenvectors, cloud, d, k)
+        straight = straighten_dependent(cloud, k, codes.numpy(), eigenvectors, int(self.seed))
+        return Codes(codes, False) if straight is None else Codes(torch.from_numpy(straight), True)
+
+    def _confidence(self, cloud: PointCloud, embedding: Embedding) -> float:
+        """Return how far codes keep the distances of local averages, minus how far they depend on each other."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ICA, about embeddings that may not be taken
+            codes, straightened = self._separate(cloud, embedding, quick=True)
+        y = codes.numpy() if straightened else embedding.y
+        isometry = averaged_isometry(cloud.points.numpy(), y, cloud.neighbors, cloud.scored)
+        return isometry - largest_dependence(codes.numpy())
 
     def _add_angle(self, angle: Tensor, cloud: PointCloud) -> None:
         """Put an angle (n,) before the linear codes."""

@@ -134,7 +134,7 @@ class AngleSearch:
 
     def _best_flat(self, d: int) -> Embedding:
         """Return the best embedding without an angle in d dimensions."""
-        first = self.search.embed(self.search.cloud, d, self.search.first_size(d))
+        first = self.search.embedding(d, self.search.first_size(d))
         return self.search.choose_neighbors(first)[0]
 
     def _best_circular(self, d: int) -> Embedding:

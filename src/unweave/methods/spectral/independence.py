@@ -24,10 +24,13 @@ class Dependence(NamedTuple):
     p_value: float  # of independence of all codes
 
 
-def measure_dependence(codes: np.ndarray, periods: Sequence[float | None] = (), seed: int = 0) -> Dependence:
+def measure_dependence(
+    codes: np.ndarray, periods: Sequence[float | None] = (), seed: int = 0, n_permutations: int = N_PERMUTATIONS
+) -> Dependence:
     """Return the most dependent pair of codes (n, d), tested by permutations of the rows.
 
-    A code with a period takes part with its ranks along the circle, from 0 to its period.
+    A code with a period takes part with its ranks along the circle, from 0 to its period. Without permutations the
+    p-value is 1.
     """
     n, d = codes.shape
     if d < 2 or n < 4:
@@ -38,10 +41,15 @@ def measure_dependence(codes: np.ndarray, periods: Sequence[float | None] = (), 
     rng = np.random.default_rng(seed)
     # Ranks are a permutation whatever the data are, so all pairs of linear codes share one null distribution.
     i, j = pairs[int(np.argmax(squares))]
-    null = [squared_distance_correlation(waves[i], waves[j][rng.permutation(n)]) for _ in range(N_PERMUTATIONS)]
+    null = [squared_distance_correlation(waves[i], waves[j][rng.permutation(n)]) for _ in range(n_permutations)]
     highest = max(squares)
-    exceeded = (1 + sum(value >= highest for value in null)) / (1 + N_PERMUTATIONS)
+    exceeded = (1 + sum(value >= highest for value in null)) / (1 + n_permutations)
     return Dependence((i, j), float(np.sqrt(max(highest, 0.0))), min(1.0, exceeded * len(pairs)))
+
+
+def largest_dependence(codes: np.ndarray) -> float:
+    """Return the largest distance correlation of two codes (n, d), without a test."""
+    return measure_dependence(codes, n_permutations=0).correlation
 
 
 def zip_periods(codes: np.ndarray, periods: Sequence[float | None]) -> list[tuple[np.ndarray, float | None]]:

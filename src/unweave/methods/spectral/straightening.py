@@ -22,7 +22,7 @@ from unweave.data.core import split_rows
 from unweave.methods.linear import unmix
 from unweave.methods.spectral.eigensolver import factorize, smallest_eigenvectors
 from unweave.methods.spectral.graph_laplacian import normalized_laplacian
-from unweave.methods.spectral.independence import measure_dependence
+from unweave.methods.spectral.independence import largest_dependence
 from unweave.methods.spectral.isometry import isometry_score, rescaled_distances
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH_SIZE
@@ -59,7 +59,7 @@ def straighten_dependent(
         seed: Seed of ICA and of the eigensolver.
     """
     too_few = len(codes) < MIN_STRAIGHTENED_POINTS or codes.shape[1] < 2
-    if too_few or measure_dependence(codes, seed=seed).correlation < MIN_DEPENDENCE:
+    if too_few or largest_dependence(codes) < MIN_DEPENDENCE:
         return None
     values, y = eigenvectors()
     straight = straighten(cloud, k, y, values, codes.shape[1], seed)
@@ -70,7 +70,7 @@ def straighten_dependent(
 def independent_isometry(codes: np.ndarray, cloud: PointCloud) -> float:
     """Return how far codes (n, d) keep near distances, by local isometry, minus how far they depend on each other."""
     distances = rescaled_distances(codes[cloud.scored], cloud.pairs)
-    return isometry_score(distances, cloud.pairs.dx) - measure_dependence(codes).correlation
+    return isometry_score(distances, cloud.pairs.dx) - largest_dependence(codes)
 
 
 def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: int, seed: int) -> np.ndarray:
