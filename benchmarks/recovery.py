@@ -77,24 +77,32 @@ JUDGING: list[Manifold] = [
 # The manifold of the page about spectral methods, at 3,000 points.
 STRIPS: list[Manifold] = [Strip("hook", r, e, n=3_000) for r in (5, 10, 20) for e in (0, 0.05, 0.1, 0.2, 0.4)]
 FACES = [FaceBand(name, weak, width) for name in ("01", "14", "23") for weak, width in ((0, 0.4), (1, 0.4), (1, 1.0))]
-FIELDS = ("mcc", "claimed", "straightened", "isometry", "dependence", "seconds")
+FIELDS = ("mcc", "claimed", "straightened", "isometry", "dependence", "dimension", "interval", "seconds")
 
 
 def assess(manifold: Manifold) -> dict[str, Any]:
-    """Quality of the codes of a manifold, and whether success is claimed."""
+    """Quality of the codes of a manifold, whether success is claimed, and the dimension if it is not given."""
     x, z = manifold.draw()
+    row: dict[str, Any] = {"mcc": 0.0, "claimed": False, "straightened": False, "factors": z.shape[1]}
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             method = HessianICA(latent_dim=z.shape[1], loops="never").fit(x)
+            automatic = HessianICA(loops="never").fit(x)
         except InputError:
-            return {"mcc": 0.0, "claimed": False, "straightened": False}
-    seconds = time.perf_counter() - start
-    return {
+            return row
+    return row | {
         "mcc": mcc(z, method.transform(x)), "claimed": method.recovered_, "straightened": method.straightened_,
-        "isometry": method.averaged_isometry_, "dependence": method.dependence_, "seconds": seconds,
+        "isometry": method.averaged_isometry_, "dependence": method.dependence_, "dimension": automatic.latent_dim_,
+        "interval": f"{automatic.dimension_['lowest']} to {automatic.dimension_['highest']}",
+        "seconds": time.perf_counter() - start,
     }  # fmt: skip
+
+
+def is_counted(row: dict[str, Any]) -> bool:
+    """Whether a manifold has as many dimensions as factors: cubes of which two codes are asked for have more."""
+    return "two codes" not in row["manifold"]
 
 
 def main() -> None:
@@ -109,19 +117,23 @@ def main() -> None:
         if settings.only not in (None, use):
             continue
         print(
-            "| manifold | MCC | claimed | straightened | isometry of averages | dependence |\n|---|---|---|---|---|---|"
+            "| manifold | MCC | claimed | straightened | isometry of averages | dependence | factors, found, interval |\n"
+            "|---|---|---|---|---|---|---|"
         )
         for manifold in manifolds:
             row = {"use": use, "manifold": str(manifold)} | assess(manifold)
             rows.append(row)
-            values = [row.get(field, np.nan) for field in FIELDS[:-1]]
+            values = [row.get(field, np.nan) for field in FIELDS[:5]]
             texts = [str(value) if isinstance(value, bool) else f"{value:.3f}" for value in values]
+            texts.append(f"{row['factors']}, {row.get('dimension', '-')}, {row.get('interval', '-')}")
             print(f"| {manifold} | " + " | ".join(texts) + " |", flush=True)
         right = [(row["mcc"] >= GOOD) == row["claimed"] for row in rows if row["use"] == use]
-        print(f"\n{use}: the claim is right for {sum(right)} of {len(right)} manifolds\n", flush=True)
+        equal = [row.get("dimension") == row["factors"] for row in rows if row["use"] == use and is_counted(row)]
+        print(f"\n{use}: the claim is right for {sum(right)} of {len(right)} manifolds, "
+              f"the dimension for {sum(equal)} of {len(equal)}\n", flush=True)  # fmt: skip
     if settings.csv:
         with Path(settings.csv).open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["use", "manifold", *FIELDS])
+            writer = csv.DictWriter(file, ["use", "manifold", "factors", *FIELDS])
             writer.writeheader()
             writer.writerows(rows)
 

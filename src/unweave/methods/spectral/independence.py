@@ -38,11 +38,12 @@ def measure_dependence(
     waves = [rank_cosines(column, circular=bool(period)) for column, period in zip_periods(codes, periods)]
     pairs = list(combinations(range(d), 2))
     squares = [squared_distance_correlation(waves[i], waves[j]) for i, j in pairs]
-    rng = np.random.default_rng(seed)
+    highest = max(squares)
     # Ranks are a permutation whatever the data are, so all pairs of linear codes share one null distribution.
     i, j = pairs[int(np.argmax(squares))]
-    null = [squared_distance_correlation(waves[i], waves[j][rng.permutation(n)]) for _ in range(n_permutations)]
-    highest = max(squares)
+    a, b = (wave.astype(np.float32) for wave in (waves[i], waves[j]))  # n_permutations products: in single precision
+    rng = np.random.default_rng(seed)
+    null = [squared_distance_correlation(a, b[rng.permutation(n)]) for _ in range(n_permutations)]
     exceeded = (1 + sum(value >= highest for value in null)) / (1 + n_permutations)
     return Dependence((i, j), float(np.sqrt(max(highest, 0.0))), min(1.0, exceeded * len(pairs)))
 
@@ -82,5 +83,6 @@ def squared_distance_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """
     n = len(a)
     product = a.T @ b / n
-    by_chance = (a**2).mean(0).sum() * (b**2).mean(0).sum() / (n - 1)
-    return float(((product**2).sum() - by_chance) / np.sqrt(((a**2).mean(0) ** 2).sum() * ((b**2).mean(0) ** 2).sum()))
+    var_a, var_b = np.einsum("nf,nf->f", a, a) / n, np.einsum("nf,nf->f", b, b) / n  # columns have mean zero
+    by_chance = var_a.sum() * var_b.sum() / (n - 1)
+    return float(((product**2).sum() - by_chance) / np.sqrt((var_a @ var_a) * (var_b @ var_b)))
