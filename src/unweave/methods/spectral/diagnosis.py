@@ -121,7 +121,7 @@ def describe_independence(dependence: Dependence, *, straightened: bool) -> list
     if straightened:
         texts.append(
             "A linear map left the codes dependent, since the data are only nearly isometric to independent factors. "
-            "They were straightened: code 1 is the longest, the others are what it does not explain."
+            "They were straightened: what some of them explain of others was subtracted."
         )
     (i, j), correlation, p = dependence
     if correlation < REPORTED_DEPENDENCE or p > MAX_P_VALUE:

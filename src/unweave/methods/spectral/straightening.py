@@ -4,11 +4,15 @@ A long strip whose sides differ a little in length is isometric to a bent one. H
 and the codes are coordinates of the bent strip: they depend on each other. Here the longest factor comes first, as a
 coordinate t of unit speed. The others are what eigenvectors do not share with functions of t, so neither the bend nor
 the harmonics of t, which come before a small factor in the spectrum, hide them.
+
+Where several factors are long, one code may bend along all others: large sprites move more pixels than small ones, so
+that the code of their size depends on their place. What the others explain of it is subtracted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +21,14 @@ from numpy.linalg import norm
 from scipy.interpolate import BSpline
 from scipy.sparse import csc_matrix, csr_matrix, eye_array
 from scipy.stats import rankdata
+from sklearn.preprocessing import PolynomialFeatures
 
 from unweave.data.core import split_rows
 from unweave.methods.linear import unmix
 from unweave.methods.spectral.eigensolver import factorize, smallest_eigenvectors
 from unweave.methods.spectral.graph_laplacian import normalized_laplacian
 from unweave.methods.spectral.independence import largest_dependence
-from unweave.methods.spectral.isometry import isometry_score, rescaled_distances
+from unweave.methods.spectral.isometry import averaged_isometry
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
@@ -36,6 +41,8 @@ N_SPLINES = 14  # of a conditional mean
 N_SCALE_SPLINES = 6  # of a conditional scale
 UNIT_SPEED_STEPS = 2
 RIDGE = 1e-9
+MIN_EXPLAINED = 0.05  # share of a code's variance that is subtracted
+MAX_DEGREE, POINTS_PER_TERM = 4, 50  # of polynomials
 SMALLEST_EIGENVALUE = 1e-9  # of the largest
 
 
@@ -62,15 +69,18 @@ def straighten_dependent(
     if too_few or largest_dependence(codes) < MIN_DEPENDENCE:
         return None
     values, y = eigenvectors()
-    straight = straighten(cloud, k, y, values, codes.shape[1], seed)
-    gain = independent_isometry(straight, cloud) - independent_isometry(codes, cloud)
-    return straight if gain > MIN_GAIN else None
+    candidates = [straighten(cloud, k, y, values, codes.shape[1], seed)]
+    if codes.shape[1] > 2:  # of two codes, the longer one is known
+        candidates += [subtract_explained(codes, greedy) for greedy in (True, False)]
+    gains = [independent_isometry(straight, cloud) for straight in candidates]
+    best = int(np.argmax(gains))
+    return candidates[best] if gains[best] > independent_isometry(codes, cloud) + MIN_GAIN else None
 
 
 def independent_isometry(codes: np.ndarray, cloud: PointCloud) -> float:
-    """Return how far codes (n, d) keep near distances, by local isometry, minus how far they depend on each other."""
-    distances = rescaled_distances(codes[cloud.scored], cloud.pairs)
-    return isometry_score(distances, cloud.pairs.dx) - largest_dependence(codes)
+    """Return how far codes (n, d) keep distances of local averages, minus how far they depend on each other."""
+    isometry = averaged_isometry(cloud.points.numpy(), codes, cloud.neighbors, cloud.scored)
+    return isometry - largest_dependence(codes)
 
 
 def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: int, seed: int) -> np.ndarray:
@@ -193,3 +203,46 @@ def standardize_given(f: np.ndarray, t: np.ndarray) -> np.ndarray:
     scale = conditional_mean(np.abs(f), t, N_SCALE_SPLINES)
     f = f / np.maximum(scale, 0.1 * scale.mean(0))
     return np.asarray(f / f.std(0))
+
+
+# One factor given the others ----------------------------------------------------------------------------------------
+
+
+def subtract_explained(codes: np.ndarray, greedy: bool) -> np.ndarray:
+    """Return codes (n, d) from which what the others explain of them was subtracted, one code after the other.
+
+    The next one is the code of which the others explain most (greedy), or that leaves them the least to explain.
+    """
+    z = (codes - codes.mean(0)) / codes.std(0)
+    for _ in range(z.shape[1]):
+        shares = explained_shares(z)
+        trials = [standardize_code_given_others(z, j) for j in np.argsort(-shares) if shares[j] > MIN_EXPLAINED]
+        left = [explained_shares(trial).sum() for trial in trials[: 1 if greedy else None]]
+        if not left or min(left) >= shares.sum():
+            break
+        z = trials[int(np.argmin(left))]
+    return np.asarray(z)
+
+
+def explained_shares(z: np.ndarray) -> np.ndarray:
+    """Return the share of the variance of each code that the others explain, (n, d) -> (d,)."""
+    return np.array([polynomial_regression(z[:, j], np.delete(z, j, 1)).var() for j in range(z.shape[1])])
+
+
+def standardize_code_given_others(z: np.ndarray, j: int) -> np.ndarray:
+    """Return codes (n, d) of which code j has mean zero and equal mean absolute value given the others."""
+    others = np.delete(z, j, 1)
+    rest = z[:, j] - polynomial_regression(z[:, j], others)
+    scale = polynomial_regression(np.abs(rest), others)
+    rest = rest / np.maximum(scale, 0.1 * np.abs(rest).mean())
+    z = z.copy()
+    z[:, j] = (rest - rest.mean()) / rest.std()
+    return z
+
+
+def polynomial_regression(f: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the regression of f (n,) on polynomials of columns z (n, m), of the highest degree that points allow."""
+    n, m = z.shape
+    degree = max(d for d in range(1, MAX_DEGREE + 1) if d == 1 or POINTS_PER_TERM * comb(m + d, d) <= n)
+    B = PolynomialFeatures(degree).fit_transform(z / np.abs(z).max(0))
+    return np.asarray(B @ np.linalg.lstsq(B, f, rcond=None)[0])
