@@ -23,13 +23,14 @@ from unweave.methods.spectral.circular import AngleSearch, circular_isometry, or
 from unweave.methods.spectral.closed_curve import ClosedCurve, CurveFit, fit_closed_curve
 from unweave.methods.spectral.diagnosis import MIN_REPORTED_PERSISTENCE, describe_blur, describe_curve
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
-from unweave.methods.spectral.isometry import select_columns
+from unweave.methods.spectral.independence import largest_dependence
+from unweave.methods.spectral.isometry import averaged_isometry, select_columns
 from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
 from unweave.methods.spectral.preprocessing import Projection, project_data
-from unweave.methods.spectral.straightening import independent_isometry, straighten_dependent
+from unweave.methods.spectral.straightening import straighten_dependent
 from unweave.methods.spectral.views import (
     MIN_ISOMETRY_GAIN,
     View,
@@ -211,8 +212,10 @@ class SpectralICA(Method):
         """Return how far codes keep the distances of local averages, minus how far they depend on each other."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ICA, about embeddings that may not be taken
-            codes = self._separate(cloud, embedding, quick=True).codes
-        return independent_isometry(codes.numpy(), cloud)
+            codes, straightened = self._separate(cloud, embedding, quick=True)
+        y = codes.numpy() if straightened else embedding.y
+        isometry = averaged_isometry(cloud.points.numpy(), y, cloud.neighbors, cloud.scored)
+        return isometry - largest_dependence(codes.numpy())
 
     def _add_angle(self, angle: Tensor, cloud: PointCloud) -> None:
         """Put an angle (n,) before the linear codes."""

@@ -28,7 +28,7 @@ from unweave.methods.linear import unmix
 from unweave.methods.spectral.eigensolver import factorize, smallest_eigenvectors
 from unweave.methods.spectral.graph_laplacian import normalized_laplacian
 from unweave.methods.spectral.independence import largest_dependence
-from unweave.methods.spectral.isometry import averaged_isometry
+from unweave.methods.spectral.isometry import isometry_score, rescaled_distances
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
@@ -71,16 +71,16 @@ def straighten_dependent(
     values, y = eigenvectors()
     candidates = [straighten(cloud, k, y, values, codes.shape[1], seed)]
     if codes.shape[1] > 2:  # of two codes, the longer one is known
-        candidates += [subtract_explained(codes, greedy) for greedy in (True, False)]
+        candidates.append(subtract_explained(codes))
     gains = [independent_isometry(straight, cloud) for straight in candidates]
     best = int(np.argmax(gains))
     return candidates[best] if gains[best] > independent_isometry(codes, cloud) + MIN_GAIN else None
 
 
 def independent_isometry(codes: np.ndarray, cloud: PointCloud) -> float:
-    """Return how far codes (n, d) keep distances of local averages, minus how far they depend on each other."""
-    isometry = averaged_isometry(cloud.points.numpy(), codes, cloud.neighbors, cloud.scored)
-    return isometry - largest_dependence(codes)
+    """Return how far codes (n, d) keep near distances, by local isometry, minus how far they depend on each other."""
+    distances = rescaled_distances(codes[cloud.scored], cloud.pairs)
+    return isometry_score(distances, cloud.pairs.dx) - largest_dependence(codes)
 
 
 def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: int, seed: int) -> np.ndarray:
@@ -208,19 +208,14 @@ def standardize_given(f: np.ndarray, t: np.ndarray) -> np.ndarray:
 # One factor given the others ----------------------------------------------------------------------------------------
 
 
-def subtract_explained(codes: np.ndarray, greedy: bool) -> np.ndarray:
-    """Return codes (n, d) from which what the others explain of them was subtracted, one code after the other.
-
-    The next one is the code of which the others explain most (greedy), or that leaves them the least to explain.
-    """
+def subtract_explained(codes: np.ndarray) -> np.ndarray:
+    """Return codes (n, d) with equal mean and scale given the others, starting with the one that they explain best."""
     z = (codes - codes.mean(0)) / codes.std(0)
     for _ in range(z.shape[1]):
         shares = explained_shares(z)
-        trials = [standardize_code_given_others(z, j) for j in np.argsort(-shares) if shares[j] > MIN_EXPLAINED]
-        left = [explained_shares(trial).sum() for trial in trials[: 1 if greedy else None]]
-        if not left or min(left) >= shares.sum():
+        if shares.max() < MIN_EXPLAINED:
             break
-        z = trials[int(np.argmin(left))]
+        z = standardize_code_given_others(z, int(shares.argmax()))
     return np.asarray(z)
 
 
