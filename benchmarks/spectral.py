@@ -3,17 +3,21 @@
 small: 3,000 images of 64 x 64 (k = 10, 15, 30; medians of interleaved runs), and what the search over k costs.
 large: 30,000 and 100,000 points, full solve and landmarks, two to five dimensions; scikit-learn once, at 30,000.
 million: 1,000,000 images of 64 x 64 as bytes, from pixels to codes, with the peak of the process's memory.
+stream: 100,000 to 10,000,000 points of 50 numbers from a file on the disk (2 GB), codes into another, and the memory.
 Without an argument, small and large. Times are of two cores; trust ratios of one run.
 """
 
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.decomposition import FastICA
 from sklearn.manifold import LocallyLinearEmbedding
 
@@ -21,6 +25,9 @@ from unweave.data.containers import Mixing
 from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
+
+
+CHUNK = 100_000  # rows written, and encoded, at a time
 
 
 def seconds(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
@@ -114,6 +121,38 @@ def million() -> None:
     print(f"  memory: {before:.1f} GB with the images, {peak:.1f} GB at most")
 
 
+def write_sheet(path: Path, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Write points of a flat manifold in 50 dimensions to a file, and return their coordinates."""
+    data = FlatSheet(dimensions=2, points=2).load()
+    z = rng.uniform(-1, 1, (n, 2))
+    x = np.lib.format.open_memmap(path, "w+", np.float32, (n, 50))
+    for start in range(0, n, CHUNK):
+        x[start : start + CHUNK] = data.render(torch.from_numpy(z[start : start + CHUNK])).numpy()
+    x.flush()
+    return z
+
+
+def stream() -> None:
+    sizes, times = (100_000, 1_000_000, 10_000_000), []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            path = Path(folder) / "points.npy"
+            z = write_sheet(path, n, np.random.default_rng(0))
+            x = np.load(path, mmap_mode="r")
+            codes = np.lib.format.open_memmap(Path(folder) / "codes.npy", "w+", np.float32, (n, 2))
+            start = time.perf_counter()
+            method = HessianICA().fit(x)
+            fit = time.perf_counter() - start
+            for row in range(0, n, CHUNK):
+                codes[row : row + CHUNK] = method.transform(x[row : row + CHUNK])
+            times.append(time.perf_counter() - start)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            every = slice(None, None, max(1, n // 100_000))
+            quality = f"MCC {mcc(z[every], codes[every]):.4f}, {peak:.1f} GB at most"
+            print(f"{n:>10,} points from disk: fit {fit:.1f} s, all {times[-1]:.1f} s, {quality}", flush=True)
+    print(f"time grows like N^{np.polyfit(np.log(sizes), np.log(times), 1)[0]:.2f}")
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("small", "large"):
-        {"small": small, "large": large, "million": million}[name]()
+        {"small": small, "large": large, "million": million, "stream": stream}[name]()

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tests.helpers import flat_sheet, swiss_roll
 from unweave.methods import HessianICA
-from unweave.methods.spectral.landmarks import average_landmarks
+from unweave.methods.spectral.landmarks import average_landmarks, thin
 from unweave.metrics import mcc
 
 
@@ -20,6 +20,19 @@ def test_landmarks_are_averages_and_less_noisy_than_any_point():
     assert np.ptp(places[:, 0]) > 0.7
 
 
+def test_no_more_observations_are_read_than_landmarks_average():
+    rows = thin(10_000, 20, 100, np.random.default_rng(0))  # 30 for each landmark, after the first 100
+    assert len(rows) == 700 and (np.diff(rows) > 0).all() and rows[99] == 99 and rows[-1] > 9_000
+    assert thin(700, 20, 100, np.random.default_rng(0)).tolist() == list(range(700))
+
+
+def test_a_fit_reads_a_part_of_many_observations():
+    x, z = flat_sheet(9_000, 2)
+    method = HessianICA(latent_dim=2, n_neighbors=12, landmarks=200).fit(x)
+    assert any("200 landmarks are averages of 7,000 observations" in text for text in method.diagnosis_)
+    assert mcc(z, method.transform(x)) > 0.99
+
+
 def test_landmarks_recover_the_factors_and_are_reported():
     x, z = flat_sheet(8000, 2)
     few, every = (
@@ -30,7 +43,7 @@ def test_landmarks_recover_the_factors_and_are_reported():
     assert len(few.points_) == 1000
     assert len(every.fit(x).points_) == 8000
     assert mcc(z, codes) > 0.995
-    assert any("1,000 landmarks represent 8,000" in text for text in few.diagnosis_)
+    assert any("1,000 landmarks are averages of 8,000" in text for text in few.diagnosis_)
 
 
 def test_landmarks_average_noise_that_hides_a_factor():

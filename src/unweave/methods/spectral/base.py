@@ -25,7 +25,7 @@ from unweave.methods.spectral.diagnosis import MIN_REPORTED_PERSISTENCE, describ
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
 from unweave.methods.spectral.independence import largest_dependence
 from unweave.methods.spectral.isometry import averaged_isometry, select_columns
-from unweave.methods.spectral.landmarks import average_landmarks
+from unweave.methods.spectral.landmarks import average_landmarks, thin
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
@@ -130,6 +130,8 @@ class SpectralICA(Method):
     def learn(self, data: FactorData) -> None:
         validate_settings(self, data.shape)
         indices = data.points_or_sample(self.samples, Generator().manual_seed(int(self.seed)))
+        if count := count_landmarks(self.landmarks, len(indices)):
+            indices = indices[thin(len(indices), count, MAX_ORIENTED_ROWS, np.random.default_rng(int(self.seed)))]
         best: View | None = None
         for sigma in blur_widths(self.smooth, data.shape):
             view = self._view(data, indices, sigma, curves_only=best is not None and best.is_curve)
@@ -285,7 +287,7 @@ class SpectralICA(Method):
             notes.append(f"{plural(len(indices) - len(points), 'observation')} repeat others.")
         rows, count = points[:MAX_ORIENTED_ROWS], count_landmarks(self.landmarks, len(points))
         if count:
-            notes.append(f"{count:,} landmarks represent {len(points):,} observations.")
+            notes.append(f"{count:,} landmarks are averages of {len(points):,} observations.")
             points = torch.from_numpy(average_landmarks(points.numpy(), count, rng))
         least = self.min_neighbors(max(1, latent_dim)) if self.n_neighbors == "auto" else self.n_neighbors
         most = max(MAX_NEIGHBORS, 2 * least) if self.n_neighbors == "auto" else least

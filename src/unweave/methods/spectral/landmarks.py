@@ -10,6 +10,15 @@ LLOYD_ITERATIONS = 2
 POINTS_PER_LANDMARK = 30  # used for the averages at most; more would not help
 
 
+def thin(n: int, count: int, n_first: int, rng: np.random.Generator) -> np.ndarray:
+    """Return as many of n rows as the averages of `count` landmarks need, ascending; the first ones are among them."""
+    most = POINTS_PER_LANDMARK * count
+    if n <= most + n_first:
+        return np.arange(n)
+    drawn = n_first + rng.choice(n - n_first, most, replace=False)
+    return np.concatenate([np.arange(n_first), np.sort(drawn)])
+
+
 def average_landmarks(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return landmarks (count, D), the averages of the points (n, D) nearest to each: less noisy than any point.
 
