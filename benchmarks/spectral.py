@@ -26,7 +26,6 @@ from unweave.datasets import FlatSheet, SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
 
-
 CHUNK = 100_000  # rows written, and encoded, at a time
 
 

@@ -3,9 +3,11 @@
 import warnings
 
 import numpy as np
+import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.helpers import flat_sheet, swiss_roll
+from unweave.data import lazy
 from unweave.methods import HessianICA
 from unweave.methods.spectral.landmarks import average_landmarks, thin
 from unweave.metrics import mcc
@@ -30,6 +32,17 @@ def test_a_fit_reads_a_part_of_many_observations():
     x, z = flat_sheet(9_000, 2)
     method = HessianICA(latent_dim=2, n_neighbors=12, landmarks=200).fit(x)
     assert any("200 landmarks are averages of 7,000 observations" in text for text in method.diagnosis_)
+    assert mcc(z, method.transform(x)) > 0.99
+
+
+def test_all_rows_that_are_read_on_demand_take_part_in_landmarks(monkeypatch):
+    x, z = flat_sheet(6_500, 2)
+    monkeypatch.setattr(lazy, "MAX_STORED_ELEMENTS", 1_000)  # as if they did not fit into memory
+    rows = lazy.LazyTable(lazy.ItemRows(list(torch.from_numpy(x))), torch.zeros(len(x), 0), [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that a sample is used instead
+        method = HessianICA(latent_dim=2, n_neighbors=12, landmarks=200).fit(rows)
+    assert any("200 landmarks are averages of 6,500 observations" in text for text in method.diagnosis_)
     assert mcc(z, method.transform(x)) > 0.99
 
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from scipy.sparse import csc_matrix
-from torch import Generator, Tensor
+from torch import Tensor
 
 from unweave.data.core import FactorData
 from unweave.methods.base import Method
@@ -25,7 +25,7 @@ from unweave.methods.spectral.diagnosis import MIN_REPORTED_PERSISTENCE, describ
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
 from unweave.methods.spectral.independence import largest_dependence
 from unweave.methods.spectral.isometry import averaged_isometry, select_columns
-from unweave.methods.spectral.landmarks import average_landmarks, thin
+from unweave.methods.spectral.landmarks import average_landmarks
 from unweave.methods.spectral.loops import find_loop, has_several_loops, to_full_turn
 from unweave.methods.spectral.out_of_sample import AffineMaps
 from unweave.methods.spectral.point_cloud import Embedding, PointCloud, build_cloud
@@ -36,6 +36,7 @@ from unweave.methods.spectral.views import (
     View,
     blur_widths,
     check_enough_points,
+    choose_observations,
     count_landmarks,
     validate_settings,
 )
@@ -129,9 +130,7 @@ class SpectralICA(Method):
 
     def learn(self, data: FactorData) -> None:
         validate_settings(self, data.shape)
-        indices = data.points_or_sample(self.samples, Generator().manual_seed(int(self.seed)))
-        if count := count_landmarks(self.landmarks, len(indices)):
-            indices = indices[thin(len(indices), count, MAX_ORIENTED_ROWS, np.random.default_rng(int(self.seed)))]
+        indices = choose_observations(self, data, n_first=MAX_ORIENTED_ROWS)
         best: View | None = None
         for sigma in blur_widths(self.smooth, data.shape):
             view = self._view(data, indices, sigma, curves_only=best is not None and best.is_curve)

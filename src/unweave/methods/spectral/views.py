@@ -5,9 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
+from torch import Generator, Tensor
+
+from unweave.data.core import FactorData
+from unweave.data.lazy import LazyTable
 from unweave.methods.spectral.automatic import EmbeddingSearch, check_min_neighbors
 from unweave.methods.spectral.closed_curve import CurveFit
 from unweave.methods.spectral.diagnosis import MIN_POINTS
+from unweave.methods.spectral.landmarks import thin
 from unweave.methods.spectral.loops import Loop
 from unweave.methods.spectral.point_cloud import Embedding
 from unweave.methods.spectral.preprocessing import MAX_SOLVED_POINTS, Projection
@@ -70,6 +76,21 @@ def validate_settings(method: SpectralICA, shape: tuple[int, ...]) -> None:
         raise InputError(f"landmarks={method.landmarks}: expected 0 for all points, or a number of landmarks")
     if method.n_neighbors != "auto":
         check_min_neighbors(method.n_neighbors, method.min_neighbors(d), d)
+
+
+def choose_observations(method: SpectralICA, data: FactorData, n_first: int) -> Tensor:
+    """Return the points of the data that are used; of many only as many as the averages of landmarks need, (n, p).
+
+    Args:
+        method: The method with its settings.
+        data: The observations.
+        n_first: Number of first observations that are always used.
+    """
+    # Rows that are read on demand are never held at once where landmarks represent them, so all of them take part.
+    limit = len(data) if isinstance(data, LazyTable) and method.landmarks != 0 else None
+    points = data.points_or_sample(method.samples, Generator().manual_seed(int(method.seed)), limit=limit)
+    count = count_landmarks(method.landmarks, len(points))
+    return points[thin(len(points), count, n_first, np.random.default_rng(int(method.seed)))] if count else points
 
 
 def check_enough_points(n: int, latent_dim: int | Literal["auto"]) -> None:
