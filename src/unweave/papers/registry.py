@@ -120,6 +120,8 @@ def _hlle() -> Iterator[Item]:
     yield Item("robustness", "points, noise, JPEG, components, blur, missing regions", **robust, small=few)
     raw: tuple[dict[str, Any], ...] = ({"part": "preprocessing"},)
     yield Item("preprocessing", "raw pixels, projection, and blur", runs=raw, **robust, small=few)
+    factors: tuple[dict[str, Any], ...] = ({"part": "factors"},)
+    yield Item("factors", "two to four factors of sprites", runs=factors, **robust, small={"max_points": 1_000})
 
 
 def _intervention() -> Iterator[Item]:

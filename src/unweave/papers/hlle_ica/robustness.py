@@ -3,6 +3,7 @@
 unweave paper run hlle-ica/robustness                              # all sweeps, about an hour on one core
 unweave paper run hlle-ica/robustness --only noise jpeg            # some of them
 unweave paper run hlle-ica/preprocessing                           # raw pixels, projection, projection and blur
+unweave paper run hlle-ica/factors                                 # three and four factors of sprites
 
 The number of factors is given, and everything else is chosen by the method, except for what a sweep sets. Stored rows
 are not computed again.
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Generator
 
-from unweave.data.dataset import Dataset
-from unweave.datasets import Faces, SquaresXC, SquaresXY
+from unweave.datasets import ContinuousSprites, Faces, SquaresXC, SquaresXY
 from unweave.methods import HessianICA
 from unweave.metrics import mcc
 from unweave.papers.folders import Folders
@@ -41,7 +42,7 @@ class Sample(NamedTuple):
     """Images and their factors."""
 
     x: np.ndarray  # (n, channels, height, width), 0 to 1
-    z: np.ndarray  # (n, 2)
+    z: np.ndarray  # (n, factors)
 
 
 class Sweep(NamedTuple):
@@ -55,36 +56,36 @@ class Sweep(NamedTuple):
     """Settings of the method."""
 
 
-def take_points(sample: Sample, count: float) -> Sample:
+def take_points(sample: Sample, value: float) -> Sample:
     """Return the first points."""
-    return Sample(sample.x[: int(count)], sample.z[: int(count)])
+    return Sample(sample.x[: int(value)], sample.z[: int(value)])
 
 
-def add_noise(sample: Sample, deviation: float) -> Sample:
-    """Add Gaussian noise to every pixel."""
+def add_noise(sample: Sample, value: float) -> Sample:
+    """Add Gaussian noise with this deviation to every pixel."""
     noise = np.random.default_rng(0).normal(size=sample.x.shape).astype(sample.x.dtype)
-    return sample._replace(x=sample.x + deviation * noise)
+    return sample._replace(x=sample.x + value * noise)
 
 
-def compress(sample: Sample, quality: float) -> Sample:
+def compress(sample: Sample, value: float) -> Sample:
     """Compress images as JPEG files of a quality, and read them again."""
-    if quality == NO_LOSS:
+    if value == NO_LOSS:
         return sample
     pixels = (GRAY_LEVELS * sample.x).round().clip(0, GRAY_LEVELS).astype(np.uint8).transpose(0, 2, 3, 1)
     images = []
     for image in pixels:
         file = io.BytesIO()
-        Image.fromarray(image.squeeze()).save(file, "JPEG", quality=int(quality))
+        Image.fromarray(image.squeeze()).save(file, "JPEG", quality=int(value))
         images.append(np.asarray(Image.open(file)).reshape(image.shape))
     x = np.stack(images).transpose(0, 3, 1, 2).astype(sample.x.dtype) / GRAY_LEVELS
     return sample._replace(x=x)
 
 
-def cut_hole(sample: Sample, share: float) -> Sample:
-    """Leave out the observations in an ellipse in the middle of the factors, with a share of their area."""
+def cut_hole(sample: Sample, value: float) -> Sample:
+    """Leave out the observations in an ellipse in the middle of the factors, with this share of their area."""
     low, high = sample.z.min(0), sample.z.max(0)
     radius = np.linalg.norm((sample.z - low) / (high - low) - 0.5, axis=1)
-    kept = np.pi * radius**2 >= share
+    kept = np.pi * radius**2 >= value
     return Sample(sample.x[kept], sample.z[kept])
 
 
@@ -105,6 +106,12 @@ PREPROCESSING: dict[str, dict[str, Any]] = {
 }
 
 
+SPRITES: dict[str, Any] = {
+    "two factors": ("x", "y"), "three factors": ("x", "y", "scale"), "four factors": ("x", "y", "scale", "angle"),
+}  # fmt: skip
+SPRITE_POINTS = (1_000, 3_000, 10_000, 20_000)
+
+
 @dataclass(kw_only=True)
 class Options:
     """Robustness of HLLE + ICA, and what its preprocessing does."""
@@ -112,7 +119,7 @@ class Options:
     out: Path = Path("papers/hlle_ica")
     """Folder of the paper: results and figures go below it."""
     part: str = "robustness"
-    """robustness, or preprocessing."""
+    """robustness, preprocessing, or factors."""
     only: tuple[str, ...] = ()
     """Sweeps to run; none for all."""
     manifolds: tuple[str, ...] = ()
@@ -131,19 +138,21 @@ def scores_path(options: Options) -> Path:
     return folders(options).results / f"{options.part}.csv"
 
 
-def list_manifolds(options: Options) -> dict[str, Dataset]:
+def list_manifolds(options: Options) -> dict[str, Any]:
     """Return the manifolds by name; faces only where their files are."""
     size = min(POINTS, options.max_points)
-    every: dict[str, Dataset] = {"squares-xy": SquaresXY(points=size), "squares-xc": SquaresXC(points=size)}
+    if options.part == "factors":
+        return {name: ContinuousSprites(vary=vary) for name, vary in SPRITES.items()}
+    every: dict[str, Any] = {"squares-xy": SquaresXY(points=size), "squares-xc": SquaresXC(points=size)}
     every |= {f"faces-{m}": face for m in ("01", "14", "23") if (face := Faces(manifold=m)).is_available()}
     only = options.manifolds
     return {name: data for name, data in every.items() if not only or any(part in name for part in only)}
 
 
-def collect(data: Dataset, count: int) -> Sample:
-    """Return images of a manifold and their factors; more than there are only of squares."""
-    if isinstance(data, SquaresXY | SquaresXC):
-        data = type(data)(points=count)
+def collect(data: Any, count: int) -> Sample:
+    """Return images of a manifold and their factors; of faces there are 3,000."""
+    if not isinstance(data, Faces):
+        data = replace(data, points=count)
     x, z = data.load().collect(count, Generator().manual_seed(0))
     return Sample(x.numpy(), z.double().numpy())
 
@@ -151,7 +160,7 @@ def collect(data: Dataset, count: int) -> Sample:
 def score(sample: Sample, **settings: Any) -> dict[str, Any]:
     """Return the quality of the codes, and whether the method claims success; a refusal counts as MCC 0."""
     try:
-        method = HessianICA(latent_dim=2, loops="never", **settings).fit(sample.x)
+        method = HessianICA(latent_dim=sample.z.shape[1], loops="never", **settings).fit(sample.x)
     except InputError as error:
         return {"mcc": 0.0, "claimed": False, "error": str(error)}
     return {
@@ -169,6 +178,10 @@ def list_cases(options: Options) -> list[tuple[dict[str, Any], int, Callable[[Sa
             cases += [({"manifold": name, "observations": way}, POINTS, lambda s: s, settings)
                       for way, settings in PREPROCESSING.items()]  # fmt: skip
             continue
+        if options.part == "factors":
+            cases += [({"manifold": name, "observations": f"{n:,} images"}, n, lambda s: s, {}) for n in SPRITE_POINTS
+                      if n <= options.max_points]  # fmt: skip
+            continue
         for key, sweep in SWEEPS.items():
             if options.only and key not in options.only:
                 continue
@@ -176,7 +189,7 @@ def list_cases(options: Options) -> list[tuple[dict[str, Any], int, Callable[[Sa
                 count = int(value) if key == "points" else POINTS
                 most = POINTS if isinstance(data, Faces) else options.max_points
                 if count <= most or key != "points":
-                    change: Callable[[Sample], Sample] = lambda s, v=value, c=sweep.change: c(s, v)  # noqa: E731
+                    change = partial(sweep.change, value=value)
                     head = {"sweep": key, "value": float(value), "manifold": name}
                     cases.append((head, min(count, most), change, sweep.settings(value)))
     return cases
@@ -186,7 +199,7 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, draw, and report the table."""
     place, path = folders(options), scores_path(options)
     place.create()
-    rows = pd.read_csv(path).to_dict("records") if path.is_file() else []
+    rows: list[dict[Any, Any]] = pd.read_csv(path).to_dict("records") if path.is_file() else []
     manifolds = list_manifolds(options)
     for head, count, change, settings in list_cases(options):
         if any(all(row.get(name) == value for name, value in head.items()) for row in rows):
@@ -226,11 +239,12 @@ def tables(options: Options) -> list[TextTable]:
         return []
     rows = pd.read_csv(path)
     rows["cell"] = [f"{row.mcc:.3f}{'' if row.claimed else ' (not claimed)'}" for row in rows.itertuples()]
-    if options.part == "preprocessing":
+    if options.part != "robustness":
         wide = rows.pivot(index="manifold", columns="observations", values="cell")
-        wide = wide[[way for way in PREPROCESSING if way in wide]]
+        wide = wide.loc[rows["manifold"].unique(), rows["observations"].unique()]
         lines = [[str(name), *map(str, cells)] for name, cells in zip(wide.index, wide.to_numpy(), strict=True)]
-        return [TextTable("MCC of HLLE + ICA, 3,000 images", ["manifold", *wide.columns], lines)]
+        title = "MCC of HLLE + ICA" + (", 3,000 images" if options.part == "preprocessing" else " on sprites")
+        return [TextTable(title, ["manifold", *wide.columns], lines)]
     made = []
     for key, group in rows.groupby("sweep", sort=False):
         wide = group.pivot(index="manifold", columns="value", values="cell").fillna("-")
