@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,6 +169,11 @@ def score(sample: Sample, **settings: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def bind_value(sweep: Sweep, value: float) -> Callable[[Sample], Sample]:
+    """Return the change of the images that a value of a sweep makes."""
+    return lambda sample: sweep.change(sample, value)
+
+
 def list_cases(options: Options) -> list[tuple[dict[str, Any], int, Callable[[Sample], Sample], dict[str, Any]]]:
     """Return the columns that identify each case, its number of points, the change of its images, and settings."""
     cases: list[tuple[dict[str, Any], int, Callable[[Sample], Sample], dict[str, Any]]] = []
@@ -189,7 +193,7 @@ def list_cases(options: Options) -> list[tuple[dict[str, Any], int, Callable[[Sa
                 count = int(value) if key == "points" else POINTS
                 most = POINTS if isinstance(data, Faces) else options.max_points
                 if count <= most or key != "points":
-                    change = partial(sweep.change, value=value)
+                    change = bind_value(sweep, value)
                     head = {"sweep": key, "value": float(value), "manifold": name}
                     cases.append((head, min(count, most), change, sweep.settings(value)))
     return cases
