@@ -30,7 +30,7 @@ def write_consistency(folder: Path, digits: DigitData, output: Output = SILENT) 
         return
     output.progress("Comparing the seeds")
     models = {int(path.parent.name.removeprefix("seed-")): catalog.load(path) for path in paths}
-    codes = {seed: informative_codes(model, digits.images) for seed, model in models.items()}  # type: ignore[arg-type]
+    codes = {seed: informative_codes(model, digits.images) for seed, model in models.items()}
     compare_seeds(codes, digits.labels).to_csv(folder / FILE_NAME, index=False, float_format="%.4f")
 
 

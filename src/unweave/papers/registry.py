@@ -89,6 +89,8 @@ def _gin() -> Iterator[Item]:
         yield Item(f"figure-{10 + k}", f"variables {4 * k + 1} to {4 * k + 4}", **digits)
     yield Item("mixings", "all settings: soft and steep mixing", own=True, **script)
     small = {"datasets": 2, "seeds": 2, "steps": 100}
+    tiny = {"steps": 20, "seeds": 1, "clusters": 2, "classifier_steps": 20}
+    yield Item("soft-labels", "crossbars and loops", "gin.soft_labels", small=tiny, data=DIGITS, own=True)
     yield Item("steep", "steep mixing, labels in the loss", "gin.steep", small=small, own=True)
 
 

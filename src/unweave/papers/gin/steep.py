@@ -42,7 +42,7 @@ from unweave.utils.errors import InputError
 GOAL = 0.8  # share of datasets
 SETTINGS: dict[str, Any] = WIDE | {
     "heavy_tails": True, "standardize": False, "label_weight": 1.0, "label_dim": 2, "lr_schedule": "cosine",
-    "lr_decay_after": 1.0, "batch_size": 500, "latent_dim": "all",
+    "lr_decay_after": 1.0, "batch_size": 250, "latent_dim": "all",
 }  # fmt: skip
 
 
@@ -56,8 +56,8 @@ class Options:
     """Number of random mixtures and mixings."""
     seeds: int = 5
     """Number of seeds on each dataset, trained together."""
-    steps: int = 1_000
-    """Gradient steps of 500 observations."""
+    steps: int = 1_200
+    """Gradient steps of 250 observations."""
 
 
 def folders(options: Options) -> Folders:
