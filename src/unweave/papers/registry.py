@@ -83,7 +83,8 @@ def _gin() -> Iterator[Item]:
     yield Item("figure-6", "five clusters, 100,000 points", runs=both, **script)
     few = ({"only": ("5 clusters, 10,000 points", "separated clusters")},)
     yield Item("figure-7", "five clusters, 10,000 points", runs=few, **script)
-    yield Item("figure-8", "three clusters", runs=({"only": ("3 clusters, 100,000 points",)},), **script)
+    three = ({"only": ("3 clusters, 100,000 points", "3 clusters, steep mixing")},)
+    yield Item("figure-8", "three clusters", runs=three, **script)
     yield Item("figure-9", "samples at full and reduced temperature", **digits)
     for k in range(6):
         yield Item(f"figure-{10 + k}", f"variables {4 * k + 1} to {4 * k + 4}", **digits)
@@ -119,6 +120,7 @@ def _hlle() -> Iterator[Item]:
     yield Item("figure-5", "embeddings of one manifold by every method", **both)
     yield Item("figure-6", "MCC of every method over all manifolds", **both)
     yield Item("figure-7", "images around a code, by autoencoder", **networks)
+    three = ({"only": ("3 clusters, 100,000 points", "3 clusters, steep mixing")},)
     yield Item("figure-8", "interpolations between two codes", **networks)
 
 
