@@ -120,7 +120,6 @@ def _hlle() -> Iterator[Item]:
     yield Item("figure-5", "embeddings of one manifold by every method", **both)
     yield Item("figure-6", "MCC of every method over all manifolds", **both)
     yield Item("figure-7", "images around a code, by autoencoder", **networks)
-    three = ({"only": ("3 clusters, 100,000 points", "3 clusters, steep mixing")},)
     yield Item("figure-8", "interpolations between two codes", **networks)
 
 

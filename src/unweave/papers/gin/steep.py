@@ -8,8 +8,8 @@ likelihood. Three changes to "wide RealNVP" of `gin/mixings`: features are compr
 contains the labels' cross-entropy given two of the outputs (`label_weight`, `label_dim`), and the learning rate falls
 along a cosine. These settings were chosen on datasets of seeds 100 to 105.
 
-Runs whose cross-entropy is within 0.003 nats of the smallest one are aligned, and their two outputs averaged. The average
-is accepted if there are at least two of them, and each pair agrees: MCC above 0.95 between the runs. No rule knows the
+Runs whose cross-entropy is within 0.003 nats of the smallest one are aligned, and their two outputs averaged. The
+average is accepted if there are at least two runs, and each pair agrees: MCC above 0.95 between them. No rule knows the
 sources. The rules were chosen on datasets of seeds 0 to 4, and are judged on others. Finished runs are not repeated.
 """
 
@@ -58,7 +58,7 @@ class Options:
 
     out: Path = Path("papers/gin")
     """Folder of the paper: results and figures go below it."""
-    datasets: int = 10
+    datasets: int = 20
     """Number of random mixtures and mixings."""
     seeds: int = 5
     """Number of seeds on each dataset, trained together."""
