@@ -66,8 +66,8 @@ def check_classes(names: Sequence[str], counts: Tensor, batch_size: int) -> None
 def check_label_loss(weight: float, dim: int, shape: Sequence[int], *, soft: bool) -> None:
     """Raise an error unless the labels' cross-entropy can be a part of the loss, for observations of a shape."""
     if weight < 0 or not 0 <= dim <= prod(shape):
-        expected = f"expected a weight of 0 or more, and 0 to {prod(shape)} outputs"
-        raise InputError(f"label_weight={weight}, label_dim={dim}: {expected}")
+        text = f"label_weight={weight}, label_dim={dim}"
+        raise InputError(f"{text}: expected a weight of 0 or more, and 0 to {prod(shape)} outputs")
     if weight and soft:
         raise InputError(f"label_weight={weight}: the cross-entropy needs classes, and labels are probabilities")
 
