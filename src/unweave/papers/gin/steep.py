@@ -95,7 +95,7 @@ def run_dataset(dataset: int, options: Options, output: Output) -> tuple[pd.Data
     ]  # fmt: skip
     mixture = data.load()
     x, c = mixture.collect(EVALUATION_SIZE, Generator().manual_seed(EVALUATION_SEED))
-    members = choose_members([row["cross_entropy"] for row in rows])
+    members = choose_members([method.label_cross_entropy_ for _, method in fitted])
     codes = [label_codes(fitted[i][1], x.numpy()) for i in members]
     sources = c[:, [mixture.column("z1"), mixture.column("z2")]].numpy()
     average = {"mcc": mcc(sources, average_codes(codes)), "members": len(codes), "agreement": agreement(codes)}
@@ -159,14 +159,18 @@ def tables(options: Options) -> list[TextTable]:
         [name, f"{mean_rank(rows, column, sign):.2f}"]
         for name, column, sign in (("likelihood", "nats", 1), ("cross-entropy", "cross_entropy", -1))
     ]
+    each = [describe_average(row) for _, row in averages.iterrows()]
     return [
         TextTable("GIN under steep mixing: which codes recover both sources", columns, by_rule),
         TextTable("Rank correlation with MCC over the seeds of a dataset", ("score", "mean"), by_score),
-        TextTable("Averages of each dataset", ("seed of the data", "runs", "agreement", "MCC"), [
-            [str(FIRST_SEED + row.dataset), str(row.members), f"{row.agreement:.3f}", f"{row.mcc:.3f}"]
-            for row in averages.itertuples()
-        ]),
-    ]  # fmt: skip
+        TextTable("Averages of each dataset", ("seed of the data", "runs", "agreement", "MCC"), each),
+    ]
+
+
+def describe_average(row: Any) -> list[str]:
+    """Return the cells of the average on a dataset."""
+    seed, members = FIRST_SEED + int(row["dataset"]), int(row["members"])
+    return [str(seed), str(members), f"{row['agreement']:.3f}", f"{row['mcc']:.3f}"]
 
 
 def describe_rule(name: str, scores: np.ndarray) -> list[str]:
