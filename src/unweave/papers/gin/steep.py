@@ -1,6 +1,6 @@
-"""GIN under steep mixing: labels in the loss, and runs that are accepted without knowing the sources.
+"""GIN under steep mixing: labels in the loss, and good runs that are told apart without knowing the sources.
 
-unweave paper run gin/steep                             # 20 datasets x 5 seeds
+unweave paper run gin/steep                             # 10 datasets x 5 seeds
 unweave paper run gin/steep --datasets 2 --seeds 2 --steps 100
 
 Steep mixing (2 tanh(s), as the paper says) gives features with heavy tails, and the eight noise dimensions dominate the
@@ -8,9 +8,10 @@ likelihood. Three changes to "wide RealNVP" of `gin/mixings`: features are compr
 contains the labels' cross-entropy given two of the outputs (`label_weight`, `label_dim`), and the learning rate falls
 along a cosine. These settings were chosen on datasets of seeds 100 to 105.
 
-Runs whose cross-entropy is within 0.003 nats of the smallest one are aligned, and their two outputs averaged. The
-average is accepted if there are at least two runs, and each pair agrees: MCC above 0.95 between them. No rule knows the
-sources. The rules were chosen on datasets of seeds 0 to 4, and are judged on others. Finished runs are not repeated.
+Runs whose cross-entropy is within 0.003 nats of the smallest one of their dataset are taken to be good. They are
+aligned, and their two outputs averaged. They agree if there are at least two, and each pair has an MCC above 0.95. No
+rule knows the sources. The rules were chosen on datasets of seeds 0 to 4, and are judged on others. Finished runs are
+not repeated.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Options:
 
     out: Path = Path("papers/gin")
     """Folder of the paper: results and figures go below it."""
-    datasets: int = 20
+    datasets: int = 10
     """Number of random mixtures and mixings."""
     seeds: int = 5
     """Number of seeds on each dataset, trained together."""
@@ -136,7 +137,8 @@ def stored_rows(options: Options) -> tuple[pd.DataFrame, pd.DataFrame]:
     if not all(path.is_file() for path in paths):
         return pd.DataFrame(), pd.DataFrame()
     runs, averages = (pd.read_csv(path) for path in paths)
-    return runs, averages.assign(accepted=averages["agreement"] > RECOVERED)
+    excess = runs["cross_entropy"] - runs.groupby("dataset")["cross_entropy"].transform("min")
+    return runs.assign(near=excess <= MAX_EXCESS), averages.assign(accepted=averages["agreement"] > RECOVERED)
 
 
 def tables(options: Options) -> list[TextTable]:
@@ -150,8 +152,9 @@ def tables(options: Options) -> list[TextTable]:
         ("highest likelihood of each dataset", rows.loc[by_dataset["nats"].idxmax()]),
         ("smallest cross-entropy of each dataset", rows.loc[by_dataset["cross_entropy"].idxmin()]),
         (f"average of runs within {MAX_EXCESS} nats", averages),
-        ("the same, accepted", averages[averages["accepted"]]),
-        ("the same, not accepted", averages[~averages["accepted"]]),
+        ("these averages, where runs agree", averages[averages["accepted"]]),
+        (f"runs within {MAX_EXCESS} nats", rows[rows["near"]]),
+        ("other runs", rows[~rows["near"]]),
     ]
     columns = ("rule", "number", f"MCC > {RECOVERED}", "median MCC")
     by_rule = [describe_rule(name, some["mcc"].to_numpy()) for name, some in rules]
@@ -190,12 +193,14 @@ def findings(options: Options, part: str) -> Findings:
     rows, averages = stored_rows(options)
     if rows.empty:
         return Findings()
-    recovered, accepted = averages["mcc"] > RECOVERED, averages["accepted"]
-    enough = bool(recovered.mean() >= GOAL)
-    separated = bool(accepted.any() and recovered[accepted].mean() >= GOAL and recovered[~accepted].mean() < 0.5)
+    enough = bool((averages["mcc"] > RECOVERED).mean() >= GOAL)
+    good, near = rows["mcc"] > RECOVERED, rows["near"]
+    separated = bool(good[near].mean() >= GOAL and good[~near].mean() < 0.5)
     claims = (
         Claim(f"averages of good runs recover both sources on {GOAL:.0%} of the datasets", enough, own=True),
-        Claim(f"accepted averages recover them in {GOAL:.0%}, others in fewer than half", separated, own=True),
+        Claim(
+            f"of runs within {MAX_EXCESS} nats {GOAL:.0%} recover them, of others fewer than half", separated, own=True
+        ),
     )
     effort = f"{rows['dataset'].nunique()} datasets, {rows.groupby('dataset').size().max()} seeds"
     return Findings(claims=claims, figures=folders(options).drawn("selection.png"), effort=effort)
