@@ -9,18 +9,19 @@ from unweave.papers.registry import find
 
 
 def artificial_findings(folder, part, recovery):
-    """Return the findings of a figure where runs of each setting have one MCC."""
+    """Return the claims of a figure, and whether they hold, where runs of each setting have one MCC; and the verdict."""
     options = artificial.Options(out=folder, **find(f"gin/{part}").runs[0])
     artificial.folders(options).create()
     rows = [{"setting": name, "mcc": value, "informative": 2, "observed": 0.5} for name, value in recovery.items()]
     pd.DataFrame(rows).to_csv(artificial.folders(options).scores, index=False)
-    return {claim.text: claim.holds for claim in artificial.findings(options, part).claims}
+    found = artificial.findings(options, part)
+    return {claim.text: claim.holds for claim in found.claims}, found.verdict()
 
 
 def test_figure_7_holds_where_few_points_fail_and_many_recover(tmp_path):
     separated = f"{artificial.SEPARATED}, "
     recovery = {f"{separated}10,000 points": 0.7, f"{separated}100,000 points": 0.99, artificial.SMALL_SAMPLE: 0.99}
-    claims = artificial_findings(tmp_path, "figure-7", recovery | {artificial.STEEP: 0.1})
+    claims, _ = artificial_findings(tmp_path, "figure-7", recovery | {artificial.STEEP: 0.1})
     assert claims == {
         "separated clusters, 10,000 points are too few: most runs do not recover the sources": True,
         "separated clusters, 100,000 points are enough: most runs recover the sources": True,
@@ -28,9 +29,15 @@ def test_figure_7_holds_where_few_points_fail_and_many_recover(tmp_path):
     }
 
 
+def test_figure_7_is_not_reproduced_where_few_points_are_enough(tmp_path):
+    separated = f"{artificial.SEPARATED}, "
+    recovery = {f"{separated}10,000 points": 0.99, f"{separated}100,000 points": 0.99}
+    assert artificial_findings(tmp_path, "figure-7", recovery)[1].startswith("not reproduced")
+
+
 def test_claims_name_the_mixing_that_they_hold_for(tmp_path):
     recovery = {artificial.THREE_CLUSTERS: 0.99, artificial.THREE_STEEP: 0.4}
-    claims = artificial_findings(tmp_path, "figure-8", recovery)
+    claims, _ = artificial_findings(tmp_path, "figure-8", recovery)
     recovered = {text.partition(": GIN recovers")[0]: holds for text, holds in claims.items() if "recovers" in text}
     assert recovered == {"3 clusters, 100,000 points, soft mixing": True, "3 clusters, steep mixing": False}
 
