@@ -9,7 +9,7 @@ from unweave.papers.registry import find
 
 
 def artificial_findings(folder, part, recovery):
-    """Return the claims of a figure, and whether they hold, where runs of each setting have one MCC; and the verdict."""
+    """Return which claims of a figure hold where runs of each setting have one MCC, and the verdict."""
     options = artificial.Options(out=folder, **find(f"gin/{part}").runs[0])
     artificial.folders(options).create()
     rows = [{"setting": name, "mcc": value, "informative": 2, "observed": 0.5} for name, value in recovery.items()]
