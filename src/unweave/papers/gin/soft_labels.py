@@ -46,6 +46,7 @@ from unweave.papers.output import SILENT, Output, TextTable
 from unweave.papers.verdicts import Claim, Findings
 from unweave.report.figures.flows import draw_variable
 from unweave.report.figures.traversal import draw_grid
+from unweave.utils.errors import plural
 from unweave.utils.storage import read_json, write_json
 
 Kind = Literal["classes", "clusters", "distilled"]
@@ -270,7 +271,7 @@ def findings(options: Options, part: str) -> Findings:
             nearer = abs(by_kind[kind] - share) < abs(by_kind["classes"] - share)
             claims.append(Claim(f"{kind}: the {name} is drawn nearer to its share of test digits", nearer, own=True))
     figures = tuple(path for kind in KINDS for path in folders(options, kind).drawn("*.png"))
-    effort = f"{min(map(len, kinds.values()))} seeds, {options.steps:,} steps"
+    effort = f"{plural(min(map(len, kinds.values())), 'seed')}, {options.steps:,} steps"
     return Findings(claims=tuple(claims), figures=figures, effort=effort)
 
 
