@@ -20,8 +20,8 @@ TINY = {"steps": 2, "batch_size": 8, "conv_blocks": 1, "conv_widths": (4,), "wid
 @pytest.fixture
 def digits():
     """Random images with three labels."""
-    x = torch.rand(60, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    labels = torch.arange(60) % 3
+    x = torch.rand(90, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(90) % 3
     data = Table(x, labels[:, None].float(), (Factor("label", 3, "nominal"),))
     return DigitData(data, data, x.numpy(), labels.numpy())
 
@@ -58,7 +58,8 @@ def test_gin_names_its_variables_when_the_digits_are_trained(tmp_path, digits, m
     monkeypatch.setattr(gin, "make_method", lambda options, seed: gin.GIN(seed=seed, latent_dim=3, **TINY))
     options = gin.Options(out=tmp_path, seeds=2, steps=2)
     gin.main(options)
-    numbers, names = gin.tables(options)
+    numbers, seeds, names = gin.tables(options)
+    assert seeds.rows[-1][0] == "all pairs"
     assert len(numbers.rows) == 2 and [row[0] for row in names.rows] == ["1", "2", "3"]
     assert {row[4].partition(" ")[0] for row in names.rows} <= {"global", "local"}
     assert all(len(line) <= 100 for line in format_table(names).splitlines())

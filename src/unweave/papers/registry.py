@@ -81,12 +81,18 @@ def _gin() -> Iterator[Item]:
     yield Item("table-2", "network for artificial data: the default of GIN")
     yield Item("table-3", "network for digits: the default of GIN on images")
     yield Item("figure-6", "five clusters, 100,000 points", runs=both, **script)
-    yield Item("figure-7", "five clusters, 10,000 points", runs=({"only": ("5 clusters, 10,000 points",)},), **script)
-    yield Item("figure-8", "three clusters", runs=({"only": ("3 clusters, 100,000 points",)},), **script)
+    few = ({"only": ("5 clusters, 10,000 points", "separated clusters")},)
+    yield Item("figure-7", "five clusters, 10,000 points", runs=few, **script)
+    three = ({"only": ("3 clusters, 100,000 points", "3 clusters, steep mixing")},)
+    yield Item("figure-8", "three clusters", runs=three, **script)
     yield Item("figure-9", "samples at full and reduced temperature", **digits)
     for k in range(6):
         yield Item(f"figure-{10 + k}", f"variables {4 * k + 1} to {4 * k + 4}", **digits)
     yield Item("mixings", "all settings: soft and steep mixing", own=True, **script)
+    small = {"datasets": 2, "seeds": 2, "steps": 100}
+    tiny = {"steps": 20, "seeds": 1, "clusters": 2, "classifier_steps": 20}
+    yield Item("soft-labels", "crossbars and loops", "gin.soft_labels", small=tiny, data=DIGITS, own=True)
+    yield Item("steep", "steep mixing, labels in the loss", "gin.steep", small=small, own=True)
 
 
 def _self_supervised() -> Iterator[Item]:

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
 import unweave
 from tests.helpers import FLOW_SETTINGS, blobs, flow_batch
@@ -13,6 +13,7 @@ from unweave.data.conversion import as_data
 from unweave.datasets import GaussianMixture
 from unweave.methods import GIN
 from unweave.methods.flows import features
+from unweave.methods.flows.family import Coefficients
 from unweave.metrics import mcc
 from unweave.report.figures.flows import class_centers, draw_recovery, draw_samples, draw_spectra, draw_variable
 from unweave.utils.errors import InputError
@@ -109,6 +110,66 @@ def test_learned_statistics_are_parameters_of_the_network():
     assert method.history["nats"].iloc[-1] < method.history["nats"].iloc[0]
     from_batch = GIN(**FLOW_SETTINGS | {"steps": 300}, latent_dim="all", seed=1).fit(x, u)
     assert method.log_likelihood_ == pytest.approx(from_batch.log_likelihood_, abs=0.5)
+
+
+def cross_entropy(y: np.ndarray, label: np.ndarray) -> float:
+    """Compute the mean of -log p(label | y) by scipy, with normal classes that have the frequencies of the labels."""
+    classes = [y[label == k] for k in np.unique(label)]
+    log_joint = np.stack([
+        stats.norm(own.mean(0), own.std(0)).logpdf(y).sum(1) + np.log(len(own) / len(y)) for own in classes
+    ], 1)  # fmt: skip
+    log_posterior = log_joint - special.logsumexp(log_joint, axis=1, keepdims=True)
+    return -log_posterior[np.arange(len(y)), label].mean()
+
+
+@pytest.mark.parametrize("label_dim", [0, 2])
+def test_the_cross_entropy_of_the_labels_is_that_of_the_first_outputs(label_dim):
+    x, u = blobs()
+    plain, method = GIN(**FLOW_SETTINGS), GIN(**FLOW_SETTINGS, label_weight=3.0, label_dim=label_dim)
+    net, batch = flow_batch(method, as_data(x, u), 60)
+    terms, without = method.loss(net, batch), plain.loss(*flow_batch(plain, as_data(x, u), 60))
+    y = net.flow(method.to_network_input(batch["x"], batch["eps"]))[0].detach().double().numpy()
+    expected = cross_entropy(y[:, : label_dim or None], batch["r"].argmax(1).numpy())
+    assert float(terms["cross_entropy"]) == pytest.approx(expected, rel=1e-4)
+    assert float(terms["loss"] - without["loss"]) == pytest.approx(3 * expected, rel=1e-3)
+    assert "cross_entropy" not in without
+
+
+def test_a_class_that_a_batch_lacks_does_not_change_the_cross_entropy():
+    x, u = blobs()
+    method = GIN(**FLOW_SETTINGS, label_weight=1.0, statistics="learned")
+    net, batch = flow_batch(method, as_data(x, u), 60)
+    two = batch["r"].argmax(1) < 2
+    terms = method.loss(net, {k: v[two] for k, v in batch.items()})
+    y = net.flow(method.to_network_input(batch["x"], batch["eps"]))[0][two]
+    c = Coefficients(*(v[:2] for v in method.latent_family().from_location_spread(net.location, net.spread)))
+    without = method.label_cross_entropy(y, c, batch["r"][two, :2])
+    torch.testing.assert_close(terms["cross_entropy"], without)
+    assert all(g.isfinite().all() for g in torch.autograd.grad(terms["loss"], list(net.parameters())))
+
+
+def test_restarts_with_a_label_weight_are_compared_by_cross_entropy():
+    x, u = blobs(300)
+    method = GIN(**FLOW_SETTINGS, label_weight=1.0, label_dim=2, restarts=3, latent_dim="all").fit(x, u)
+    assert max(start["merit"] for start in method.restarts_) == -method.label_cross_entropy_
+    y = method.outputs(torch.from_numpy(x)).numpy()[:, :2]
+    assert method.label_cross_entropy_ == pytest.approx(cross_entropy(y, u), abs=0.01)
+    assert len({start["merit"] for start in method.restarts_}) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"label_weight": -1.0}, "a weight of 0 or more"), ({"label_weight": 1.0, "label_dim": 5}, "0 to 4 outputs")],
+)
+def test_settings_of_the_cross_entropy_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        GIN(**FLOW_SETTINGS, **settings).fit(*blobs())
+
+
+def test_the_cross_entropy_needs_classes():
+    x, u = blobs()
+    with pytest.raises(InputError, match="needs classes, and labels are probabilities"):
+        GIN(**FLOW_SETTINGS, label_weight=1.0).fit(x, 0.9 * np.eye(3)[u] + 0.1 / 3)
 
 
 def test_gin_recovers_both_sources_and_separates_them_from_noise(fitted):

@@ -18,8 +18,9 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData, as_float, split_rows
 from unweave.methods.base import FigureName
 from unweave.methods.encoding import learn_scaling, to_scaled
-from unweave.methods.flows.features import batch_rows, describe_features, feature_statistics
+from unweave.methods.flows.features import batch_rows, describe_features, feature_statistics, sample_points
 from unweave.methods.flows.knee import Knee, describe_knee, find_knee, resample_deviations
+from unweave.methods.flows.tails import Tails, fit_tails
 from unweave.methods.neural import Lane, Neural
 from unweave.nn.coupling import Clamp, Flow, image_flow, vector_flow
 from unweave.training.adam import Adam
@@ -51,7 +52,9 @@ class NormalizingFlow(Neural):
         informative_: These outputs, most important first.
         output_means_: Means of the outputs, (features,).
         n_constant_: Number of constant features.
-        scale_: Deviations that features are divided by, with `standardize`.
+        scale_: Deviations that features are divided by, with `standardize` or `heavy_tails`.
+        center_, unit_: Medians and median deviations of the features, with `heavy_tails`.
+        mean_log_det_: Mean of log|det| of their compression.
         outlook_: Sentences on identifiability before training.
         data_notes_: The part of it that training does not change.
         diagnosis_: Sentences on identifiability after training.
@@ -77,6 +80,8 @@ class NormalizingFlow(Neural):
     """Standard deviation of the noise added to the observations, standardized or not, in every step."""
     standardize: bool = False
     """Divide every feature by its deviation first: noise and initialization assume numbers of the order of one."""
+    heavy_tails: bool = False
+    """Take asinh((x - median) / median deviation) of every feature and standardize it; noise is added afterwards."""
     restarts: int = 1  # type: ignore[misc]  # a constant of Method, a field here
     """Number of random starts, trained together. The model with the highest likelihood is selected."""
     network: Literal["auto", "conv", "dense"] = "auto"
@@ -126,11 +131,18 @@ class NormalizingFlow(Neural):
 
     def to_network_input(self, x: Tensor, eps: Tensor | None = None) -> Tensor:
         """Standardize observations (n, *shape), add noise, and shape them as vectors (n, d) or images (n, c, h, w)."""
-        x = x / self.scale_.to(x) if self.standardize else x
+        if self.heavy_tails:
+            x = self.tails().compress(x)
+        elif self.standardize:
+            x = x / self.scale_.to(x)
         x = x if eps is None else x + self.noise * eps
         if not self.is_convolutional(self.shape_):
             return x.flatten(1)
         return x if len(self.shape_) == 3 else x[:, None]
+
+    def tails(self) -> Tails:
+        """Return the compression of features with heavy tails."""
+        return Tails(self.center_, self.unit_, self.scale_)
 
     @final
     def optimizers(self) -> dict[str, Adam]:
@@ -159,7 +171,11 @@ class NormalizingFlow(Neural):
             raise InputError(f"{text}: set noise=0.01, which gives them some")
         if self.standardize:
             self.scale_ = torch.where(constant, 1.0, deviation.clamp(min=1e-12)).reshape(self.shape_)
-        unit = torch.ones_like(deviation) if self.standardize else deviation
+        if self.heavy_tails:
+            x = data.render(sample_points(data, self._rng())).float().cpu()
+            self.center_, self.unit_, self.scale_ = tails = fit_tails(x)
+            self.mean_log_det_ = float(tails.log_det(tails.compress(x)).mean())
+        unit = torch.ones_like(deviation) if self.standardize or self.heavy_tails else deviation
         self.data_notes_ = describe_features(unit, constant, float(self.noise))
         if self.volume == "free":
             text = "Volumes are not preserved (volume='free'): deviations do not measure the importance of a variable."
@@ -218,8 +234,11 @@ class NormalizingFlow(Neural):
             y, log_det = net.flow(part)
             return torch.cat([y, log_det[:, None]], 1)
 
-        outputs = self.apply_network(apply, self.to_network_input(x, eps))
-        if self.standardize:
+        inputs = self.to_network_input(x, eps)
+        outputs = self.apply_network(apply, inputs)
+        if self.heavy_tails:
+            outputs[:, -1] += self.tails().log_det(inputs.reshape(-1, *self.shape_))
+        elif self.standardize:
             outputs[:, -1] -= self.scale_.to(x).log().sum()
         return outputs
 
@@ -239,6 +258,8 @@ class NormalizingFlow(Neural):
     def to_observations(self, y: Tensor) -> Tensor:
         """Inverse of `outputs`, (n, features) -> (n, *shape)."""
         x = self.apply_network(lambda net, part: net.flow.inverse(part), y).reshape(-1, *self.shape_)
+        if self.heavy_tails:
+            return self.tails().expand(x)
         return x * self.scale_.to(y) if self.standardize else x
 
     def to_outputs(self, z: Tensor) -> Tensor:
@@ -254,7 +275,8 @@ class NormalizingFlow(Neural):
 
     def constant(self) -> float:
         """Return the part of -log p(x) that the loss leaves out, in nats: it is that of standardized observations."""
-        return float(self.scale_.log().sum()) if self.standardize else 0.0
+        scaling = float(self.scale_.log().sum()) if self.standardize else 0.0
+        return -self.mean_log_det_ if self.heavy_tails else scaling
 
     def figures(self) -> tuple[FigureName, ...]:
         images = len(self.shape_) in (2, 3)

@@ -110,3 +110,24 @@ def describe_omitted(fraction: float) -> list[str]:
         return []
     text = f"{fraction:.0%} of the observations did not count, being alone with their class in a batch"
     return [f"{text}: raise batch_size, or leave rare classes out."]
+
+
+def describe_classes(
+    names: Sequence[str], moments: tuple[Tensor, Tensor], rank: int | None, omitted: float
+) -> list[str]:
+    """Return all sentences on the informative variables after training.
+
+    Args:
+        names: Names of the classes.
+        moments: Means and deviations of these variables in every class, (classes, variables) each.
+        rank: Independent ways in which soft labels vary the coefficients; None for hard labels.
+        omitted: Fraction of observations left out of the loss.
+    """
+    means, deviations = moments
+    n = means.shape[1]
+    return [
+        describe_class_count(n, len(names)) if rank is None else describe_rank(n, rank),
+        *describe_gaps(means, deviations, names),
+        *describe_splits(deviations),
+        *describe_omitted(omitted),
+    ]

@@ -64,6 +64,25 @@ def joint_log_prob(family: Family, c: Coefficients, frequencies: Tensor, outputs
         frequencies: Of the classes, (classes,).
         outputs: Outputs of the flow with log|det J| in the last column, (n, d + 1).
     """
+    return class_log_prob(family, c, outputs[:, :-1]) + outputs[:, -1:] + frequencies.log()
+
+
+def class_log_prob(family: Family, c: Coefficients, y: Tensor) -> Tensor:
+    """Return log p(y | class) of outputs y (n, d) from the coefficients c of every class, (n, classes)."""
     classes = (Coefficients(a[None], b[None]) for a, b in zip(*c, strict=True))
-    each = [family.log_prob(outputs[:, :-1], own).sum(1) for own in classes]
-    return torch.stack(each, 1) + outputs[:, -1:] + frequencies.log()
+    return torch.stack([family.log_prob(y, own).sum(1) for own in classes], 1)
+
+
+def label_cross_entropy(family: Family, y: Tensor, c: Coefficients, r: Tensor) -> Tensor:
+    """Return the mean of -log p(class | y) in nats, from the coefficients c of every class, (classes, d).
+
+    Args:
+        family: The distribution of the latent variables.
+        y: Outputs of the flow, (n, d).
+        c: Coefficients of every class, (classes, d).
+        r: One-hot classes, (n, classes), whose frequencies are the prior. Rows of zeros are left out.
+    """
+    frequencies = r.sum(0) / r.sum()
+    prior = torch.where(frequencies > 0, frequencies.log(), -1e9)  # an absent class is improbable, and finite
+    log_posterior = (class_log_prob(family, c, y) + prior).log_softmax(1)
+    return -(r * log_posterior).sum() / r.sum()

@@ -27,6 +27,10 @@ class Coefficients(NamedTuple):
     first: Tensor
     second: Tensor
 
+    def columns(self, chosen: Any) -> Coefficients:
+        """Return the coefficients of some latent variables, by their index or slice."""
+        return Coefficients(self.first[:, chosen], self.second[:, chosen])
+
     def select(self, r: Tensor) -> Coefficients:
         """Return the coefficients of observations with one-hot classes r, (n, classes) -> (n, d)."""
         return Coefficients(*((r[:, :, None] * c).sum(1) for c in self))  # a matrix product would round them

@@ -15,19 +15,15 @@ from unweave.data.supervision import Plan
 from unweave.methods.base import FigureName
 from unweave.methods.encoding import log_volume, to_units
 from unweave.methods.flows import class_diagnosis as diagnosis
+from unweave.methods.flows import class_statistics as per_class
 from unweave.methods.flows.base import NormalizingFlow
-from unweave.methods.flows.class_statistics import (
-    class_moments,
-    coefficient_rank,
-    fill_rare_classes,
-    fit_classes,
-    joint_log_prob,
-)
 from unweave.methods.flows.families import FAMILIES, FamilyName, check_family, check_support
 from unweave.methods.flows.family import Coefficients, Family
 from unweave.methods.flows.features import sample_points
 from unweave.methods.flows.labels import (
+    as_floats,
     check_classes,
+    check_label_loss,
     find_classes,
     is_soft,
     label_points,
@@ -52,6 +48,7 @@ class GIN(NormalizingFlow):
         first_, second_: Coefficients of the family for every class, (classes, features).
         log_likelihood_: Mean log-likelihood per observation, in nats.
         rank_: Independent ways in which soft labels vary the coefficients.
+        label_cross_entropy_: Mean of -log p(class | y), in nats.
 
     Example:
         >>> import numpy as np
@@ -76,6 +73,10 @@ class GIN(NormalizingFlow):
     """Distribution of the latent variables given the label."""
     statistics: Literal["batch", "learned"] = "batch"
     """Source of every class's parameters: the observations of a batch, or gradient descent."""
+    label_weight: float = 0.0
+    """Weight of the labels' cross-entropy in the loss. Restarts are then compared by it, and not by likelihood."""
+    label_dim: int = 0
+    """Number of outputs that predict the label in it: the number of informative variables. 0: all outputs."""
 
     # Loss -------------------------------------------------------------------------------------------------------
 
@@ -90,7 +91,17 @@ class GIN(NormalizingFlow):
         # normal family: (y - mu)^2 / (2 sigma^2) + log sigma + const, per feature
         nats = -self.latent_family().log_prob(y, coefficients).sum(1) - log_det
         mean = (nats * counted).sum() / counted.sum().clamp(min=1)  # Eq. 10
-        return {"loss": mean / y.shape[1], "nats": mean, "alone": (1 - counted).sum()}
+        terms = {"loss": mean / y.shape[1], "nats": mean, "alone": (1 - counted).sum()}
+        if not self.label_weight:
+            return terms
+        r = batch["r"] * counted[:, None]
+        entropy = self.label_cross_entropy(y, self._class_coefficients(net, y, r / r.sum(0).clamp(min=1)), r)
+        return terms | {"loss": terms["loss"] + self.label_weight * entropy, "cross_entropy": entropy}
+
+    def label_cross_entropy(self, y: Tensor, c: Coefficients, r: Tensor) -> Tensor:
+        """Compute the mean of -log p(label | y) in nats from all outputs y (n, d), of which the first predict it."""
+        s = slice(self.label_dim or None)
+        return per_class.label_cross_entropy(self.latent_family(), y[:, s], c.columns(s), r)
 
     def _condition_coefficients(self, net: Any, y: Tensor, batch: dict[str, Tensor]) -> tuple[Coefficients, Tensor]:
         """Return the coefficients of every observation's condition u, (n, d), and which observations count, (n,)."""
@@ -117,9 +128,8 @@ class GIN(NormalizingFlow):
     def build(self, shape: tuple[int, ...]) -> nn.Module:
         net = super().build(shape)
         if self.statistics == "learned":
-            features = int(np.prod(shape))
-            net.location = nn.Parameter(torch.zeros(len(self.class_names_), features))
-            net.spread = nn.Parameter(torch.zeros(len(self.class_names_), features))
+            for parameter in ("location", "spread"):
+                setattr(net, parameter, nn.Parameter(torch.zeros(len(self.class_names_), int(np.prod(shape)))))
         return net
 
     def sample_noise(self, n: int, rng: Generator) -> dict[str, Tensor]:
@@ -129,14 +139,13 @@ class GIN(NormalizingFlow):
 
     def as_labels(self, y: Any) -> Any:
         """Return classes, or rows of probabilities (n, classes) as floats."""
-        if not is_soft(y):
-            return as_classes(y)
-        return y.astype(float) if hasattr(y, "columns") else np.asarray(y, np.float64)
+        return as_floats(y) if is_soft(y) else as_classes(y)
 
     def prepare(self, data: FactorData) -> None:
         super().prepare(data)
         counts = self.conditions(data, label_points(data, self._rng())).sum(0)
         check_classes(self.class_names_, counts, self.batch_size)
+        check_label_loss(self.label_weight, self.label_dim, self.shape_, soft=self.has_soft_labels_)
         largest = float(data.draw(self.observations, self._rng()).x.abs().max())
         check_family(self.family, soft=self.has_soft_labels_, largest=largest)
         if self.has_soft_labels_:
@@ -178,22 +187,23 @@ class GIN(NormalizingFlow):
         r, every_r = self.conditions(data, points), self.conditions(data, every)
         self.class_shares_ = every_r.mean(0)  # (classes,)
         if not self.has_soft_labels_:
-            points, r = fill_rare_classes(points, r, every, every_r)
-        outputs = self.noisy_outputs_and_log_det(data, points, rng)
-        y, log_det = outputs[:, :-1], outputs[:, -1]
+            points, r = per_class.fill_rare_classes(points, r, every, every_r)
+        y, log_det = self.noisy_outputs_and_log_det(data, points, rng).tensor_split([-1], 1)
         family = self.latent_family()
         if self.statistics == "learned":
             net: Any = self.net_
             self.first_, self.second_ = (v.clone() for v in family.from_location_spread(net.location, net.spread))
         else:
-            self.first_, self.second_ = fit_classes(family, y, r, soft=self.has_soft_labels_)
+            self.first_, self.second_ = per_class.fit_classes(family, y, r, soft=self.has_soft_labels_)
+        c = Coefficients(self.first_, self.second_)
         if self.has_soft_labels_:
             self.means_, self.deviations_ = self.first_ / self.second_, self.second_.rsqrt()
             chosen = y.std(0).argsort(descending=True)[: self.find_informative(y).informative]
-            self.rank_ = coefficient_rank(family, Coefficients(self.first_[:, chosen], self.second_[:, chosen]), r)
+            self.rank_ = per_class.coefficient_rank(family, c.columns(chosen), r)
         else:
-            self.means_, self.deviations_ = class_moments(y, r)
-        self.log_likelihood_ = float((family.log_prob(y, self.coefficients(r)).sum(1) + log_det).mean())
+            self.means_, self.deviations_ = per_class.class_moments(y, r)
+            self.label_cross_entropy_ = float(self.label_cross_entropy(y, c, r))
+        self.log_likelihood_ = float((family.log_prob(y, self.coefficients(r)).sum(1) + log_det[:, 0]).mean())
         return y
 
     def coefficients(self, r: Tensor) -> Coefficients:
@@ -201,11 +211,10 @@ class GIN(NormalizingFlow):
         c = Coefficients(self.first_, self.second_)
         if self.has_soft_labels_ or bool((r.amax(1) < 1).any()):
             return self.latent_family().mix(c, r)
-        u = r.argmax(1)
-        return Coefficients(c.first[u], c.second[u])
+        return Coefficients(*(v[r.argmax(1)] for v in c))
 
     def restart_score(self) -> float:
-        return self.log_likelihood_
+        return -self.label_cross_entropy_ if self.label_weight else self.log_likelihood_
 
     def figures(self) -> tuple[FigureName, ...]:
         names = tuple("class-variables" if name == "variables" else name for name in super().figures())
@@ -240,8 +249,8 @@ class GIN(NormalizingFlow):
 
     def _joint_log_prob(self, outputs: Tensor) -> Tensor:
         """Return log p(x, class), (n, classes), from outputs with log|det J| in the last column."""
-        c = Coefficients(self.first_, self.second_)
-        return joint_log_prob(self.latent_family(), c, self.class_shares_, outputs)
+        family, c = self.latent_family(), Coefficients(self.first_, self.second_)
+        return per_class.joint_log_prob(family, c, self.class_shares_, outputs)
 
     @torch.no_grad()
     def sample(
@@ -285,12 +294,7 @@ class GIN(NormalizingFlow):
     # Diagnosis --------------------------------------------------------------------------------------------------
 
     def diagnose(self) -> list[str]:
-        n, names = self.n_informative_, self.class_names_
-        means, deviations = self.means_[:, self.informative_], self.deviations_[:, self.informative_]
-        soft = self.has_soft_labels_
-        return [
-            diagnosis.describe_rank(n, self.rank_) if soft else diagnosis.describe_class_count(n, len(names)),
-            *diagnosis.describe_gaps(means, deviations, names),
-            *diagnosis.describe_splits(deviations),
-            *diagnosis.describe_omitted(float(self.history["alone"].mean()) / self.batch_size),
-        ]
+        omitted = float(self.history["alone"].mean()) / self.batch_size
+        moments = self.means_[:, self.informative_], self.deviations_[:, self.informative_]
+        rank = self.rank_ if self.has_soft_labels_ else None
+        return diagnosis.describe_classes(self.class_names_, moments, rank, omitted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,20 @@ def check_classes(names: Sequence[str], counts: Tensor, batch_size: int) -> None
     if batch_size < 2 * len(names):
         text = f"batch_size={batch_size}: a batch needs two observations of each of {len(names)} classes"
         raise InputError(f"{text}, so at least {2 * len(names)}; take many more")
+
+
+def check_label_loss(weight: float, dim: int, shape: Sequence[int], *, soft: bool) -> None:
+    """Raise an error unless the labels' cross-entropy can be a part of the loss, for observations of a shape."""
+    if weight < 0 or not 0 <= dim <= prod(shape):
+        text = f"label_weight={weight}, label_dim={dim}"
+        raise InputError(f"{text}: expected a weight of 0 or more, and 0 to {prod(shape)} outputs")
+    if weight and soft:
+        raise InputError(f"label_weight={weight}: the cross-entropy needs classes, and labels are probabilities")
+
+
+def as_floats(y: Any) -> Any:
+    """Return a DataFrame or array of probabilities in double precision."""
+    return y.astype(float) if hasattr(y, "columns") else np.asarray(y, np.float64)
 
 
 def is_soft(y: Any) -> bool:

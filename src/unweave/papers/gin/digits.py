@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unweave.methods import GIN
+from unweave.papers.consistency import read_consistency, write_consistency
 from unweave.papers.flow_digits import (
     DIVERGED,
     MODEL,
@@ -114,7 +115,9 @@ def tables(options: Options) -> list[TextTable]:
     rows = [[str(entry["settings"]["seed"]), *knee_cells(entry, SCORE, 3)] for entry in numbers]
     title = f"GIN on {options.data}, {describe_seeds(numbers)}"
     table = TextTable(title, ("seed", "informative", "95 % interval", SCORE), rows)
-    return [table, *read_variables(folders(options).results, f"Variables of GIN on {options.data}, first seed")]
+    place = folders(options).results
+    names = read_variables(place, f"Variables of GIN on {options.data}, first seed")
+    return [table, *read_consistency(place, "Informative variables of each seed, matched with those of others"), *names]
 
 
 def findings(options: Options, part: str) -> Findings:
@@ -145,6 +148,7 @@ def main(options: Options, output: Output = SILENT) -> None:
         update_numbers(places[seed], **{SCORE: round(bits, 5)})
         if seed == 0:
             draw(model, place, digits)
+    write_consistency(place.results, digits, output)
     write_variables(place.results, digits.test, output)
     for table in tables(options):
         output.table(table)

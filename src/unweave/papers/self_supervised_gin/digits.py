@@ -25,6 +25,7 @@ from unweave.data.core import FactorData
 from unweave.methods import SelfSupervisedGIN
 from unweave.methods.flows.features import sample_points
 from unweave.methods.flows.knee import INTERVAL, describe_interval
+from unweave.papers.consistency import read_consistency, write_consistency
 from unweave.papers.flow_digits import (
     DIVERGED,
     MODEL,
@@ -182,7 +183,10 @@ def tables(options: Options) -> list[TextTable]:
     names = [
         table
         for rate in options.rates
-        for table in read_variables(rate_folder(options, rate), f"Variables at the learning rate {rate:g}, first seed")
+        for table in [
+            *read_consistency(rate_folder(options, rate), f"Learning rate {rate:g}: variables matched between seeds"),
+            *read_variables(rate_folder(options, rate), f"Variables at the learning rate {rate:g}, first seed"),
+        ]
     ]
     return [TextTable(title, columns, rows, key_columns=2), *names] if rows else []
 
@@ -211,6 +215,7 @@ def main(options: Options, output: Output = SILENT) -> None:
         if options.seeds > 1:
             train(options, [(rate, seed) for seed in range(1, options.seeds)], digits, output)
         draw(place, rate_folder(options, rate) / "seed-0", digits)
+        write_consistency(rate_folder(options, rate), digits, output)
         write_variables(rate_folder(options, rate), digits.test, output)
     for table in tables(options):
         output.table(table)
