@@ -18,8 +18,8 @@ from unweave.experiments import runner
 from unweave.experiments.run import find_runs
 from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
+from unweave.utils.atomic import atomic_folder, write_atomic
 from unweave.utils.locks import try_lock_all
-from unweave.utils.storage import atomic_folder, write_atomic
 
 DATA = SquaresXY(points=60, size=12, side=4)
 

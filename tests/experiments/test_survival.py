@@ -22,8 +22,8 @@ from unweave.experiments.run import read_run
 from unweave.experiments.study import run_states
 from unweave.experiments.study_file import read_study
 from unweave.methods import PCA, BetaVAE
+from unweave.utils.atomic import is_disk_full
 from unweave.utils.locks import try_lock_all
-from unweave.utils.storage import is_disk_full
 
 resource = pytest.importorskip("resource", reason="limits of processes need POSIX")
 

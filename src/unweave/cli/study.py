@@ -177,7 +177,7 @@ def export_rows(args: list[str]) -> None:
     """Print one row per finished run as CSV, or write them as CSV or Parquet."""
     options = parse_options(Rows, prog="unweave study rows", args=args)
     from unweave.experiments.run import read_run, records, rows
-    from unweave.utils.storage import write_atomic
+    from unweave.utils.atomic import write_atomic
     from unweave.utils.tables import csv_text
 
     definition, out = _read(options)

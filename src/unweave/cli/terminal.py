@@ -157,7 +157,7 @@ def exit_with_message(text: str, code: int) -> NoReturn:
 
 def exit_for_error(error: Exception) -> NoReturn:
     """Print an error that the user can correct, and exit."""
-    from unweave.utils.storage import is_disk_full
+    from unweave.utils.atomic import is_disk_full
 
     text = str(error)
     if isinstance(error, MemoryError):

@@ -25,10 +25,10 @@ from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
 from unweave.training.checkpoint import read_note, read_step
 from unweave.training.loop import Callback
+from unweave.utils.atomic import is_disk_full
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
 from unweave.utils.manifest import check_manifest
-from unweave.utils.storage import is_disk_full
 from unweave.utils.validation import is_device_lost
 
 MAX_PACK_SIZE = 128  # models that are trained together, if the device has room for them

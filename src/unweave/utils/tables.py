@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.utils.storage import write_atomic
+from unweave.utils.atomic import write_atomic
 
 NUMBER = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 # After spaces and characters without width; the last four signs are those of Chinese and Japanese keyboards.
