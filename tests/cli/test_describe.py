@@ -49,6 +49,16 @@ def test_a_saved_method_is_described_with_a_file(run):
     assert code == 2 and "unweave describe model DATA" in err
 
 
+def test_names_of_columns_are_no_formulas_in_the_table(run):
+    x = np.random.default_rng(0).normal(size=(60, 2)) * [1, 5]
+    pd.DataFrame(x, columns=["=1+1", "@b"]).to_csv("t.csv", index=False)
+    assert run("fit", "pca", "t.csv", "--latent-dim", "1", "--out", "run")[0] == 0
+    assert run("describe", "run", "t.csv", "--out", "codes.csv")[0] == 0
+    cells = pd.read_csv("codes.csv", dtype=str).fillna("").to_numpy().ravel().tolist()
+    assert any("=1+1" in cell or "@b" in cell for cell in cells)
+    assert not any(cell.startswith(("=", "@")) for cell in cells)
+
+
 def test_what_cannot_be_described_is_named(run):
     code, out, _ = run("describe", "--help")
     assert code == 0 and "what each code of a run changes" in out and "--compare" in out

@@ -9,7 +9,14 @@ from rich.console import Console
 
 from unweave import InputError
 from unweave.cli import terminal
-from unweave.cli.terminal import docstring_summary, exit_for_error, parse_options, run_action
+from unweave.cli.terminal import (
+    docstring_summary,
+    exit_for_error,
+    exit_with_message,
+    join_box,
+    parse_options,
+    run_action,
+)
 
 
 @pytest.mark.parametrize("first", ["a" * 30, "b" * 70])
@@ -76,6 +83,18 @@ def test_errors_of_the_system_say_what_to_do(error, message, capsys):
     with pytest.raises(SystemExit) as end:
         exit_for_error(error)
     assert end.value.code == 2 and " ".join(capsys.readouterr().err.split()) == message
+
+
+def test_the_box_of_a_terminal_without_unicode_is_one_line_as_well():
+    box = "+- Parsing error ---+\n| Unrecognized: a   |\n| ----------------- |\n| For all, see help |\n+-------------------+\n"
+    assert join_box(box) == "Unrecognized: a. For all, see help"
+
+
+def test_long_arguments_do_not_hide_the_error(capsys):
+    with pytest.raises(SystemExit):
+        exit_with_message(f"cannot write {'x' * 5_000}.csv: {'y ' * 5_000}: name too long", 2)
+    text = "".join(capsys.readouterr().err.splitlines())
+    assert text.startswith("unweave: cannot write xxx") and text.endswith("name too long") and len(text) < 2_200
 
 
 def test_actions_are_listed_and_dispatched(capsys):

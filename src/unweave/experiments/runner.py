@@ -228,8 +228,8 @@ def train_with_retries(
     checkpoint.unlink(missing_ok=True)
     if len(pack) > 1:
         raise PackTooLargeError
-    text = f"{pack[0].title()} does not fit into the memory of the device ({message})"
-    raise InputError(f"{text}: a smaller batch_size, or device='cpu'")
+    advice = "use a smaller network or batch_size" + ", or device='cpu'" * torch.cuda.is_available()
+    raise InputError(f"{pack[0].title()} does not fit into the memory of the device ({message}): {advice}")
 
 
 def _free_memory() -> None:

@@ -56,7 +56,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     except Exception as error:
         if isinstance(error, InputError) or not is_disk_full(error):
             raise
-        raise _write_error(folder, error) from error
+        raise describe_write_error(folder, error) from error
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
         _open.discard(tmp)
@@ -95,7 +95,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         tmp.replace(path)
         sync(path.parent)
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise describe_write_error(path, error) from error
     finally:
         if tmp != path:
             with contextlib.suppress(OSError):
@@ -130,6 +130,8 @@ def sync(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, with names that survive a power cut."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     missing = list(itertools.takewhile(lambda place: not place.exists(), (path, *path.parents)))
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -147,7 +149,7 @@ def is_disk_full(error: BaseException | None) -> bool:
     return False
 
 
-def _write_error(path: Path, error: BaseException) -> InputError:
+def describe_write_error(path: Path, error: BaseException) -> InputError:
     """Return the error for a file or folder that cannot be written, with the reason and what to do."""
     is_full = any(text in str(error) for text in FULL_TEXTS) or getattr(error, "errno", None) in FULL
     advice = "free disk space and repeat the command" if is_full else "choose another place"

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from unweave.utils.errors import InputError
+from unweave.utils.files import check_file
 
 MIN_AGE = 2.0  # seconds since the last change of a file whose checksum may be kept
 
@@ -56,11 +57,13 @@ def source_hash(cls: type | FunctionType) -> str | None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, or raise an error that names the file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is a named pipe or a device: expected a file that unweave wrote")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read ({error}): it is truncated or altered; delete the folder and repeat the command"
         ) from error
@@ -75,6 +78,7 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
     for path in paths:
         if below is not None:
             digest.update(path.relative_to(below).as_posix().encode() + b"\0")
+        check_file(path)
         with path.open("rb") as file:
             hashlib.file_digest(file, lambda: digest)  # continues this one
     return digest.hexdigest()
