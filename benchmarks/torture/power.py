@@ -106,9 +106,8 @@ class Disk:
 
     def write(self, target: Path, choice: Survivors, rng: random.Random) -> None:
         """Write what a power cut leaves now into another folder."""
-        visible = {
-            self._number(path.stat().st_ino): self._read(path) for path in [self.folder, *self.folder.rglob("*")]
-        }
+        places = [self.folder, *self.folder.rglob("*")]
+        visible = {self._number(path.stat().st_ino): self._read(path) for path in places}
         self._write(self._number(self.folder.stat().st_ino), target, choice, rng, visible)
 
     def _write(
@@ -116,11 +115,11 @@ class Disk:
     ) -> None:
         now, synced = visible.get(number), self.synced.get(number)
         if number not in self.folders:
-            whole = b"" if now is None else now.content
-            content = b"" if synced is None else synced.content
+            whole: Any = b"" if now is None else now.content
+            content: Any = b"" if synced is None else synced.content
             if synced is None and choice == "random":
-                content = whole[: rng.randint(0, len(whole))]  # type: ignore[index]
-            target.write_bytes(content)  # type: ignore[arg-type]
+                content = whole[: rng.randint(0, len(whole))]
+            target.write_bytes(content)
             return
         target.mkdir()
         former: Any = {} if synced is None else synced.content
@@ -143,8 +142,8 @@ def cut_power(runner: Runner, reference: Reference, work: Path, rng: random.Rand
         args = ("study", "run", "study.py", "--out", "disk/out")
         runner.call(lambda: _watch(runner, args, work, cuts, seed), work).wait()  # noqa: B023 (called at once)
         for state in sorted(path for path in work.iterdir() if path.name.startswith("cut-")):
-            (work / "disk/out").exists() and shutil.rmtree(work / "disk/out")
-            (work / "out").exists() and shutil.rmtree(work / "out")
+            for former in ("disk/out", "out"):
+                shutil.rmtree(work / former, ignore_errors=True)
             (state / "out").rename(work / "out") if (state / "out").is_dir() else (work / "out").mkdir()
             what = f"power cut {state.name.removeprefix('cut-').replace('-', ', ')} survives"
             problem = intact(runner, work / "out")

@@ -86,8 +86,14 @@ def test_errors_of_the_system_say_what_to_do(error, message, capsys):
 
 
 def test_the_box_of_a_terminal_without_unicode_is_one_line_as_well():
-    box = "+- Parsing error ---+\n| Unrecognized: a   |\n| ----------------- |\n| For all, see help |\n+-------------------+\n"
-    assert join_box(box) == "Unrecognized: a. For all, see help"
+    lines = (
+        "+- Parsing error ---+",
+        "| Unrecognized: a   |",
+        "| ----------------- |",
+        "| For all, see help |",
+        "+---+",
+    )
+    assert join_box("\n".join(lines)) == "Unrecognized: a. For all, see help"
 
 
 def test_long_arguments_do_not_hide_the_error(capsys):

@@ -23,7 +23,8 @@ DATA = SwissRoll(points=30)
 
 def watched(task, folder: Path, states: Path) -> dict[str, Path]:
     """Run a task; return what power cuts leave of a folder after every step, each state once."""
-    rng, found, steps = random.Random(0), {}, 0
+    found: dict[str, Path] = {}
+    rng, steps = random.Random(0), 0
 
     def after(disk: Disk) -> None:
         nonlocal steps

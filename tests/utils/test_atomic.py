@@ -110,7 +110,7 @@ def events(monkeypatch, tmp_path):
 
     def fsync(descriptor):
         real_sync(descriptor)
-        found.append(f"sync {short(os.readlink(f'/proc/self/fd/{descriptor}'))}")
+        found.append(f"sync {short(Path(f'/proc/self/fd/{descriptor}').readlink())}")
 
     def moving(real):
         def move(path, target):

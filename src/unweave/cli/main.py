@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        from unweave.utils.validation import is_out_of_memory
+        from unweave.utils.files import is_out_of_memory
 
         if is_out_of_memory(error):
             exit_for_error(MemoryError())

@@ -39,10 +39,11 @@ from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
 from unweave.utils.atomic import atomic_folder, is_disk_full
 from unweave.utils.errors import InputError, first_line, plural
+from unweave.utils.files import is_out_of_memory
 from unweave.utils.locks import lock_all
 from unweave.utils.manifest import replace_file
 from unweave.utils.storage import read_json
-from unweave.utils.validation import check_finite, is_out_of_memory
+from unweave.utils.validation import check_finite
 
 Notify = Callable[[str], None]
 

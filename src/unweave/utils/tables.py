@@ -44,8 +44,11 @@ def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
     safe = map_text(table, neutralize)
     texts = [*safe.columns, *(value for name in _text_columns(safe) for value in safe[name])]
     is_split = any(sign in text for text in texts if isinstance(text, str) for sign in OTHER_SEPARATORS)
-    quoting = csv.QUOTE_NONNUMERIC if is_split else csv.QUOTE_MINIMAL
-    return str(safe.to_csv(index=False, quoting=quoting, float_format=float_format))
+    return str(
+        safe.to_csv(
+            index=False, quoting=csv.QUOTE_NONNUMERIC if is_split else csv.QUOTE_MINIMAL, float_format=float_format
+        )
+    )
 
 
 def map_text(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:

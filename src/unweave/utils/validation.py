@@ -24,7 +24,6 @@ from unweave.utils.errors import InputError, first_line, plural
 MAX_CHECKED_ELEMENTS = 2**24  # numbers that are checked at a time
 MAX_MAGNITUDES = {4: 1e18, 8: 1e75}  # by the bytes of a number: larger ones have squares or fourth powers that overflow
 MAX_INTEGER = 10**18  # beyond it, sums and products leave 64 bits
-OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory")  # in texts of libraries
 
 
 class TextPattern(NamedTuple):
@@ -214,16 +213,6 @@ def resolve_device(device: str) -> str:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device={device!r} cannot be used here ({first_line(error)})") from error
     return device
-
-
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error or its cause is a device without free memory; libraries word it differently."""
-    while error is not None:
-        is_typed = isinstance(error, torch.OutOfMemoryError | MemoryError)
-        if is_typed or any(text in str(error) for text in OUT_OF_MEMORY):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def is_device_lost(error: BaseException) -> bool:
