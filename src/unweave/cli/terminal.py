@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 from rich.table import Table
 
-from unweave.utils.errors import InputError, unknown
+from unweave.utils.errors import InputError, first_line, unknown
 
 if TYPE_CHECKING:
     from unweave.experiments.run import FinishedRun
@@ -170,7 +170,7 @@ def exit_for_error(error: Exception) -> NoReturn:
     if isinstance(error, MemoryError):
         text = "not enough memory; use fewer or smaller observations"
     elif isinstance(error, OSError):
-        text = re.sub(r"^\[Errno \d+\] ", "", text)  # which is Python's
+        text = first_line(error)
         text += "; free disk space and repeat the command" if is_disk_full(error) and not error.filename else ""
     exit_with_message(text, USER_ERROR)
 

@@ -41,10 +41,9 @@ def model_centrality(codes: Sequence[Any], *, votes: int | Literal["auto"] = "au
         array([1., 1.])
     """
     runs = [z[:, active_codes(z)] for z in validate_runs(codes)]
-    if votes == "auto":
-        votes = min(MAX_VOTES, max(MIN_VOTES, VOTES_PER_RUN // len(runs)))
-    votes_of_runs = [draw_votes(PreparedFactors(z), votes, BATCH, seed) for z in runs if z.size]
-    scores = iter(_accuracies(runs, votes_of_runs))
+    count = votes if votes != "auto" else min(MAX_VOTES, max(MIN_VOTES, VOTES_PER_RUN // len(runs)))
+    votes_of_runs = [draw_votes(PreparedFactors(z), count, BATCH, seed) for z in runs if z.size]
+    scores = iter(_accuracies(runs, votes_of_runs) if votes_of_runs else ())
     pairs = np.array([next(scores) if z.size else np.zeros(len(runs)) for z in runs])
     np.fill_diagonal(pairs, 0)
     return np.asarray((pairs + pairs.T).sum(1) / (2 * (len(runs) - 1)))

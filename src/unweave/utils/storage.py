@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, first_line
 from unweave.utils.files import check_file
 
 MIN_AGE = 2.0  # seconds since the last change of a file whose checksum may be kept
@@ -64,9 +64,8 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
     except (ValueError, OSError, RecursionError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}): it is truncated or altered; delete the folder and repeat the command"
-        ) from error
+        text = f"{path} cannot be read ({first_line(error)}): it is truncated or altered"
+        raise InputError(f"{text}; delete the folder and repeat the command") from error
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
     return value
