@@ -134,7 +134,7 @@ def read_as_trained(dataset: Any, folder: Path, missing: Literal["error", "drop"
         return plain.load_to_apply()
 
 
-def _recorded_settings(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+def _recorded_settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the data that a run learned from, and those of their factors."""
     from unweave.utils.storage import read_json
 
