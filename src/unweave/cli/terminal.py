@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 from rich.table import Table
 
-from unweave.utils.errors import InputError, first_line, unknown
+from unweave.utils.errors import InputError, first_line, kebab, unknown
 
 if TYPE_CHECKING:
     from unweave.experiments.run import FinishedRun
 
 PIPE_WIDTH = 200  # columns of a table that is written to a file or a pipe
 MAX_NUMBER_LENGTH = 24  # characters of a cell that holds a number and its interval; longer cells are text
+MAX_INTEGER = 10**18  # beyond it, sums and products leave 64 bits
 MAX_WORD_LENGTH, MAX_LINE_LENGTH = 300, 2_000  # characters of an error; arguments may have any length
 USER_ERROR = 2  # exit code
 STDOUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
@@ -44,7 +45,11 @@ def parse_options(options: Any, **settings: Any) -> Any:
 
     with contextlib.redirect_stderr(io.StringIO()) as box:
         try:
-            return tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
+            parsed = tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
+            for name, value in vars(parsed).items():
+                if isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
+                    raise InputError(f"--{kebab(name)} {value}: expected an integer of at most 18 digits")
+            return parsed
         except SystemExit as stopped:
             if not stopped.code:  # --help
                 raise
