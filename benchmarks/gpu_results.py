@@ -14,7 +14,8 @@ import pandas as pd
 from unweave.papers.folders import RECORD_FILE
 from unweave.papers.verdicts import merge_rows
 from unweave.training import compile_cache
-from unweave.utils.storage import read_json, write_atomic, write_json
+from unweave.utils.atomic import write_atomic
+from unweave.utils.storage import read_json, write_json
 
 KEYS = ("palette", "data", "name", "method", "part", "gamma", "seed")  # of rows in the papers' tables
 ARCHIVE, STATUS, CACHE = "results.tar.gz", "status.txt", "cache.tar.gz"

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,6 +19,14 @@ mpl.use("Agg")
 # Compiled steps are kept for the next run of the tests, but not in the user's cache:
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{tempfile.gettempdir()}/unweave-tests-{os.environ.get('USER', '')}"
 torch.set_num_threads(1)  # small tensors: waiting for a second thread costs more than it brings
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_writes() -> Iterator[None]:
+    """Do not wait for the disk: tests of power cuts observe the calls, and none cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.torture import commands
+from benchmarks.torture import commands, power
 from benchmarks.torture.commands import CRASH, HANG, Ending, Program, Runner
 from benchmarks.torture.disks import fill_disk
 from benchmarks.torture.flips import flip_files, flip_notes
@@ -24,6 +24,8 @@ from benchmarks.torture.run import ATTACKS, torture
 from benchmarks.torture.runs import Reference
 from benchmarks.torture.together import run_together
 from filelock import FileLock
+
+from unweave.utils.atomic import atomic_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forked processes need POSIX")
 FILES = {
@@ -239,6 +241,24 @@ def test_bad_inputs_find_every_kind_of_failure(reference, tmp_path, main, outcom
 def test_bad_inputs_find_code_that_is_executed(reference, tmp_path):
     counts = attack(feed_bad_inputs(runner(unpickle), reference, tmp_path / "work", random.Random(0)), 16)
     assert counts["undetected"] == 1  # the last of 16 kinds of inputs is a pickle
+
+
+def write_runs(args):
+    out = Path(args[args.index("--out") + 1])
+    for name in ("a", "b"):
+        if not (out / name).is_dir():
+            with atomic_folder(out / name) as folder:
+                write_files(folder)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are found by /proc")
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_power_cuts_find_what_was_not_synchronized(reference, tmp_path, monkeypatch, is_synced):
+    monkeypatch.setattr(power, "CUTS", 1_000)  # after every step
+    if not is_synced:
+        monkeypatch.setattr("unweave.utils.atomic.sync", lambda path: None)
+    counts = attack(power.cut_power(runner(write_runs), reference, tmp_path / "work", random.Random(0)), 12)
+    assert counts["accepted"] == 12 if is_synced else counts["damaged"] > 0
 
 
 # The table ------------------------------------------------------------------------------------------------------------

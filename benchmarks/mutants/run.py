@@ -62,7 +62,7 @@ GROUPS = {
     "checkpoint": Group(("training/checkpoint.py",), ("tests/training/test_checkpoint.py",), by_name=True),
     "locks": Group(("utils/locks.py",), ("tests/utils/test_locks.py",), by_name=True),
     "storage": Group(
-        ("utils/storage.py", "utils/manifest.py", "utils/files.py", "utils/private.py"),
+        ("utils/atomic.py", "utils/storage.py", "utils/manifest.py", "utils/files.py", "utils/private.py"),
         ("tests/utils/test_*.py", "tests/experiments/test_damage.py"), by_name=True,
     ),
 }  # fmt: skip

@@ -162,7 +162,7 @@ def _write_image(path: Path, mode: str, shape: tuple[int, int], seed: int) -> No
     image = Image.fromarray(noise).convert("RGB" if mode == "F" else mode)
     try:
         image.save(path)
-    except OSError:  # a format without this mode
+    except (OSError, ValueError):  # a format without this mode
         image.convert("RGB").save(path)
 
 

@@ -1,8 +1,10 @@
-"""Torture: bad inputs, kills, flipped bits, full disks and four processes at once; which promises does unweave keep?
+"""Torture: bad inputs, kills, flipped bits, full disks, power cuts, four processes: which promises does unweave keep?
 
 make torture
 python -m benchmarks.torture.run --attacks inputs flips --sample 50 --seed 3
 python -m benchmarks.torture.run --minutes 10
+
+A power cut drops, empties or cuts off what was not synchronized.
 
 Commands run in forked processes with limits of time and memory. It ends with a table, and with exit code 1 if a promise
 was broken; the files of every breach are kept in `build/torture`. Ctrl-C ends it with the table so far. A seed decides
@@ -34,6 +36,7 @@ from benchmarks.torture.flips import flip_files, flip_notes
 from benchmarks.torture.inputs import feed_bad_inputs
 from benchmarks.torture.kills import kill_reports, kill_saves, kill_studies
 from benchmarks.torture.ledger import Attempt, Ledger
+from benchmarks.torture.power import cut_power
 from benchmarks.torture.runs import UNWEAVE, Reference, make_reference
 from benchmarks.torture.together import run_together
 
@@ -42,7 +45,7 @@ ATTACKS: dict[str, tuple[Attack, int]] = {  # with the number of attempts
     "bad inputs": (feed_bad_inputs, 1000), "killed studies": (kill_studies, 120), "killed saves": (kill_saves, 40),
     "killed reports and tables": (kill_reports, 40), "flipped bits": (flip_files, 500),
     "flipped bits of checkpoints and notes": (flip_notes, 40), "full disk": (fill_disk, 60),
-    "four processes": (run_together, 20),
+    "power cuts": (cut_power, 60), "four processes": (run_together, 20),
 }  # fmt: skip
 SECONDS_BETWEEN_REPORTS = 10.0
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from unweave.methods import PCA, HessianICA
+from unweave.utils.manifest import write_manifest
 
 SMALL = ("--data.points", "150", "--data.size", "16", "--data.side", "6")
 
@@ -47,6 +48,28 @@ def test_a_saved_method_is_described_with_a_file(run):
     assert "code 1: " in out and ("income" in out or "rent" in out) and "code 2: age" in out
     code, _, err = run("describe", "model")
     assert code == 2 and "unweave describe model DATA" in err
+
+
+def test_names_of_columns_are_no_formulas_in_the_table(run):
+    x = np.random.default_rng(0).normal(size=(60, 2)) * [1, 5]
+    pd.DataFrame(x, columns=["=1+1", "@b"]).to_csv("t.csv", index=False)
+    assert run("fit", "pca", "t.csv", "--latent-dim", "1", "--out", "run")[0] == 0
+    assert run("describe", "run", "t.csv", "--out", "codes.csv")[0] == 0
+    cells = pd.read_csv("codes.csv", dtype=str).fillna("").to_numpy().ravel().tolist()
+    assert any("=1+1" in cell or "@b" in cell for cell in cells)
+    assert not any(cell.startswith(("=", "@")) for cell in cells)
+
+
+@pytest.mark.parametrize("value", [None, [], "swiss-roll", {}, {"name": 3}])
+def test_a_recipe_that_was_altered_is_no_internal_error(run, value):
+    assert run("fit", "pca", "swiss-roll", "--data.points", "60", "--latent-dim", "1", "--out", "run")[0] == 0
+    recipe = json.loads(Path("run/run.json").read_text())
+    Path("run/run.json").write_text(json.dumps(recipe | {"data": value}))
+    write_manifest(Path("run"))
+    assert run("describe", "run")[0] == 2
+    pd.DataFrame(np.eye(5, 3), columns=list("abc")).to_csv("t.csv", index=False)
+    code, _, err = run("encode", "run", "t.csv")
+    assert code == (0 if isinstance(value, dict) else 2), err
 
 
 def test_what_cannot_be_described_is_named(run):

@@ -9,7 +9,14 @@ from rich.console import Console
 
 from unweave import InputError
 from unweave.cli import terminal
-from unweave.cli.terminal import docstring_summary, exit_for_error, parse_options, run_action
+from unweave.cli.terminal import (
+    docstring_summary,
+    exit_for_error,
+    exit_with_message,
+    join_box,
+    parse_options,
+    run_action,
+)
 
 
 @pytest.mark.parametrize("first", ["a" * 30, "b" * 70])
@@ -51,6 +58,7 @@ class Options:
         (["--count", "two"], "Error parsing --count: 'two' is not an integer. Expected: --count INT"),
         (["--rate", "fast"], "Error parsing --rate: 'fast' is not a number. Expected: --rate FLOAT"),
         (["--cuont", "2"], "Unrecognized options: --cuont, 2. Perhaps you meant: --count INT Number of runs"),
+        (["--count", "1" * 20], "--count 11111111111111111111: expected an integer of at most 18 digits"),
         (["--count"], "Missing value for argument '--count'"),
     ],
 )
@@ -58,7 +66,7 @@ def test_wrong_options_give_one_line(args, message):
     with pytest.raises(InputError) as error:
         parse_options(Options, prog="unweave test", args=args)
     text = str(error.value)
-    assert text.startswith(message) and "\n" not in text and "For all options, " in text
+    assert text.startswith(message) and "\n" not in text and ("For all options, " in text or "18 digits" in text)
     assert "─" not in text and "│" not in text
 
 
@@ -76,6 +84,24 @@ def test_errors_of_the_system_say_what_to_do(error, message, capsys):
     with pytest.raises(SystemExit) as end:
         exit_for_error(error)
     assert end.value.code == 2 and " ".join(capsys.readouterr().err.split()) == message
+
+
+def test_the_box_of_a_terminal_without_unicode_is_one_line_as_well():
+    lines = (
+        "+- Parsing error ---+",
+        "| Unrecognized: a   |",
+        "| ----------------- |",
+        "| For all, see help |",
+        "+---+",
+    )
+    assert join_box("\n".join(lines)) == "Unrecognized: a. For all, see help"
+
+
+def test_long_arguments_do_not_hide_the_error(capsys):
+    with pytest.raises(SystemExit):
+        exit_with_message(f"cannot write {'x' * 5_000}.csv: {'y ' * 5_000}: name too long", 2)
+    text = "".join(capsys.readouterr().err.splitlines())
+    assert text.startswith("unweave: cannot write xxx") and text.endswith("name too long") and len(text) < 2_200
 
 
 def test_actions_are_listed_and_dispatched(capsys):

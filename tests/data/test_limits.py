@@ -3,6 +3,7 @@
 import os
 import struct
 import time
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,7 +13,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import unweave
 from unweave import InputError, OwnData, as_data
+from unweave.cli.main import main
 from unweave.data.readers.codes import read_codes, read_factors
 from unweave.data.readers.images import image_files
 from unweave.data.readers.tables import read_table
@@ -231,3 +234,84 @@ def test_a_long_double_is_read_as_a_double(tmp_path):
     assert load(tmp_path / "a.npy").x.numpy().tolist() == x.tolist()
     assert load(tmp_path / "a.npz").c[:, 0].tolist() == x[:, 0].tolist()
     assert as_data(x.astype(np.longdouble)).x.numpy().tolist() == x.tolist()
+
+
+# One gate for absurd settings and values ------------------------------------------------------------------------------
+
+
+def ends(*args):
+    with pytest.raises(SystemExit) as end:
+        main(list(map(str, args)))
+    return end.value.code
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(f"{i % 7},{3 * i % 11},{5 * i % 13}" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,b,c\n{text}\n")
+    return "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--batch-size", 10**12), "batches of 1,000,000,000,000 need 8.41 PB at least"),
+        (("--latent-dim", 10**9), "1 network of 770,000,133,635 parameters"),
+        (("--layers", 10**8), "1 network of 3,800,000,023 parameters"),
+        (("--steps", 10**21), "expected an integer of at most 18 digits"),
+    ],
+)
+def test_absurd_settings_are_refused_before_anything_is_allocated(table, flags, message, capsys, monkeypatch):
+    monkeypatch.setattr("unweave.training.memory.free_memory", lambda: 12e9)
+    assert ends("fit", "beta-vae", table, "--steps", 3, *flags, "--out", "out") == 2
+    assert message in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_memory_that_a_library_does_not_get_is_an_error_of_the_user(table, capsys, monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+
+    monkeypatch.setattr("unweave.data.own_data.read_rows", refuse)
+    assert ends("fit", "pca", table) == 2
+    assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.eye(6, 3) * 3e307, "contains 3e.307: first in row 0, column 'column 0'; 3 values are not below 1e.75"),
+        (np.eye(6, 3) * -1e75, "contains -1e.75"),
+        (np.eye(6, 3, dtype=np.float32) * np.float32(1e30), "not below 1e.18"),
+        (np.eye(6, 3, dtype=np.longdouble) * np.longdouble("1e400"), "infinity"),
+        (np.array([[np.nan, 1e300], [1.0, 2.0]]), "contains NaN: .* 2 values are NaN or infinite"),
+    ],
+)
+def test_numbers_whose_powers_overflow_are_refused(x, message, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    with pytest.raises(InputError, match=message), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        load(tmp_path / "x.npy")
+    factor = 1e17 if x.dtype == np.float32 else 1e74
+    np.save(tmp_path / "y.npy", (np.arange(18.0).reshape(6, 3) % 7 * factor / 10).astype(x.dtype))
+    assert np.isfinite(unweave.methods.PCA(latent_dim=1).fit_transform(load(tmp_path / "y.npy"))).all()
+
+
+def test_lists_in_a_column_of_a_parquet_file_are_refused(table, tmp_path, capsys):
+    pd.DataFrame({"a": [1.0, 2, 3], "b": [[1], [2, 3], []]}).to_parquet(tmp_path / "t.parquet")
+    for args in (("fit", "pca", "t.parquet"), ("score", table, "--factors", "t.parquet")):
+        assert ends(*args) == 2
+        assert "column 'b' of t.parquet holds lists or records" in capsys.readouterr().err
+
+
+def test_special_files_are_refused_wherever_a_file_is_named(table, capsys):
+    os.mkfifo("pipe.csv")
+    for args in (("fit", "pca", "pipe.csv"), ("fit", "pca", table, "--data.table", "pipe.csv"),
+                 ("score", table, "--factors", "pipe.csv"), ("score", table, "--inputs", "pipe.csv"),
+                 ("fit", "pca", table, "--codes", "pipe.csv")):  # fmt: skip
+        assert ends(*args) == 2
+        assert "pipe.csv" in capsys.readouterr().err
+    os.mkfifo("config.json")
+    with pytest.raises(InputError, match="is a named pipe or a device"):
+        unweave.load(Path.cwd())

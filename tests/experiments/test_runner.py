@@ -18,8 +18,8 @@ from unweave.experiments import runner
 from unweave.experiments.run import find_runs
 from unweave.experiments.runner import execute_run
 from unweave.methods import PCA, BetaVAE, HessianICA, LinearICA
+from unweave.utils.atomic import atomic_folder, write_atomic
 from unweave.utils.locks import try_lock_all
-from unweave.utils.storage import atomic_folder, write_atomic
 
 DATA = SquaresXY(points=60, size=12, side=4)
 
@@ -277,5 +277,5 @@ def test_one_model_that_is_too_large_for_the_device_is_named(tmp_path, monkeypat
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(runner, "fit_pack", none)
-    with pytest.warns(match="does not fit into the memory of the device .*: a smaller batch_size"):
+    with pytest.warns(match="does not fit into the memory of the device .*: use a smaller network or batch_size"):
         execute([Run(DATA, BetaVAE(steps=2))], tmp_path, metrics=["mcc"])

@@ -30,6 +30,8 @@ evaluated = 200
         ("x = 1", "defines no `runs`"),
         ("runs = [1, 2]", "defines no `runs`"),
         ("import unweave.nowhere", "cannot be run: ModuleNotFoundError"),
+        (STUDY + "import sys; sys.exit()", r"ends the program by sys.exit\(None\)"),
+        ("raise SystemExit('bye')", r"ends the program by sys.exit\('bye'\)"),
         (STUDY + "metrics = 'mcc'", "a list of names"),
         (STUDY + "evaluated = 1.5", "number of observations"),
         (STUDY + "budget = -1", "expected seconds"),

@@ -196,3 +196,22 @@ def test_a_loss_is_read_in_at_most_five_files(name, x):
     finally:
         sys.setprofile(None)
     assert len({path for path in entered if path.is_relative_to(root)}) <= 5
+
+
+STRENGTHS = {  # of the terms of losses, as the pages of the methods and the papers' tables name them
+    "ada-gvae": "beta=1", "ada-ml-vae": "beta=1", "annealed-vae": "gamma=1000 capacity=25 anneal=0.3333",
+    "beta-tc-vae": "beta=6", "beta-vae": "beta=4", "cai": "strength=0.03", "cvib": "beta=0.001 strength=0.01",
+    "dip-vae": "off_diagonal=10 diagonal=10", "factor-vae": "gamma=10 critic_lr=0.0001",
+    "infogan-cr": "info=0.05 contrast=2 lr=0.001",
+    "intervention-autoencoder": "lambda_in=0.25 lambda_adv=10 lambda_diff=1 inner_lr=0.001 lr=0.0001 weight_lr=1e-05",
+    "ivae": "beta=1 noise_variance=0.1", "gin": "noise=0.01", "self-supervised-gin": "noise=0.01",
+    "swap-contrast": "alpha=1 beta=300 gamma=1 prediction=300 generative=1 temperature=0.1 classifier_lr=0.01",
+    "uai": "alpha=100 beta=0.1 gamma=1", "vae-classifier": "beta=1 generative=0.01", "vfae": "generative=0.01 mmd=1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), STRENGTHS.items())
+def test_strengths_are_those_of_the_papers(name, text):
+    method = METHODS[name]()
+    expected = dict(pair.split("=") for pair in text.split())
+    assert {key: f"{getattr(method, key):.4g}" for key in expected} == expected

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from tests.helpers import DATA, StopTraining, X, flat_weights, small_method, stop_at, train_all, validate
 from unweave.data.conversion import as_data
 from unweave.methods import FactorVAE
-from unweave.training.checkpoint import Checkpoint, read_note, read_seconds, read_step
+from unweave.training.checkpoint import Checkpoint, _hash_tensors, read_note, read_seconds, read_step
 from unweave.training.loop import train
 
 
@@ -207,3 +207,11 @@ def test_a_checkpoint_with_other_tensors_is_of_another_version(tmp_path):
     for other in ({"a": torch.ones(2)}, tensors | {"more": torch.zeros(2)}):
         with pytest.warns(UserWarning, match="c was written by another version: training starts from the beginning"):
             assert Checkpoint(file, {}).restore([group(**other)], "loop") == 0
+
+
+def test_the_hash_of_tensors_has_their_names_types_and_shapes():
+    zeros = torch.zeros(2)
+    others = [{"b": zeros}, {"a": zeros.int()}, {"a": zeros[:, None]}, {"a": zeros + 1}, {"a": zeros, "b": zeros[:0]}]
+    hashes = {_hash_tensors(tensors) for tensors in [{"a": zeros}, *others]}
+    assert len(hashes) == 6
+    assert _hash_tensors({"b": zeros, "a": zeros}) == _hash_tensors({"a": zeros, "b": zeros})

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from unweave import InputError
-from unweave.utils import manifest, storage
+from unweave.utils import atomic, manifest, storage
 from unweave.utils.manifest import FILE_NAME, check_manifest, replace_file, write_manifest
 from unweave.utils.storage import cached_sha256
 
@@ -69,7 +69,7 @@ def test_an_empty_file_that_nothing_depends_on_is_left_out(folder):
 
 def test_at_every_moment_of_a_replacement_the_folder_is_whole(folder, monkeypatch):
     moments = []
-    write = storage.write_atomic
+    write = atomic.write_atomic
 
     def observed(path, text):
         check_manifest(folder)

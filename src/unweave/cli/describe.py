@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,16 +68,19 @@ def check_table_path(path: Path | None) -> None:
     if path.suffix.lower() not in (".csv", ".json"):
         raise InputError(f"{path}: the table is written as .csv or .json")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+    if (path.exists() and not path.is_file()) or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {path}; choose another path")
 
 
 def write_table(description: Description, path: Path) -> None:
     """Write the table of a description as CSV, or as a list of rows in JSON."""
-    from unweave.utils.storage import write_json
+    from unweave.utils.atomic import write_atomic
+    from unweave.utils.storage import to_jsonable
+    from unweave.utils.tables import csv_text
 
     table = description.table()
     if path.suffix.lower() == ".csv":
-        table.to_csv(path, index=False, float_format="%.6g")
+        write_atomic(path, csv_text(table, float_format="%.6g"))
     else:
-        write_json(path, table.astype(object).where(table.notna(), None).to_dict("records"))
+        rows = table.astype(object).where(table.notna(), None).to_dict("records")
+        write_atomic(path, json.dumps(rows, indent=2, ensure_ascii=False, default=to_jsonable) + "\n")

@@ -123,18 +123,30 @@ def load_run_and_data(options: ApplyOptions) -> tuple[Method, FactorData]:
 def read_as_trained(dataset: Any, folder: Path, missing: Literal["error", "drop", "median"] = "error") -> FactorData:
     """Return data with the columns that the run learned from, and with its factors if the data have them."""
     from unweave.data.own_data import OwnData
-    from unweave.utils.storage import read_json
 
     if not isinstance(dataset, OwnData) or not (folder / "run.json").is_file():
         return dataset.load()
-    recipe, env = read_json(folder / "run.json")["data"], read_json(folder / "env.json")["data"]
-    columns = tuple(env.get("feature_names") or recipe.get("columns", ()))
-    kinds: dict[str, Any] = {k: tuple(recipe.get(k, ())) for k in ("continuous", "ordinal", "nominal", "circular")}
-    plain = replace(dataset, columns=columns, missing=missing, resize=int(recipe.get("resize", 0)))
+    settings, factors = _recorded_settings(folder)
+    plain = replace(dataset, missing=missing, **settings)
     try:
-        return replace(plain, factors=tuple(recipe.get("factors", ())), **kinds).load_to_apply()
+        return replace(plain, **factors).load_to_apply()
     except InputError:  # a file without the factors of the training data
         return plain.load_to_apply()
+
+
+def _recorded_settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of the data that a run learned from, and those of their factors."""
+    from unweave.utils.storage import read_json
+
+    recipe: Any = read_json(folder / "run.json").get("data")
+    env: Any = read_json(folder / "env.json").get("data")
+    names = ("continuous", "ordinal", "nominal", "circular", "factors")
+    try:
+        columns = env.get("feature_names") or recipe.get("columns", ())
+        kinds = {name: tuple(map(str, recipe.get(name, ()))) for name in names}
+        return {"columns": tuple(map(str, columns)), "resize": int(recipe.get("resize", 0))}, kinds
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{folder} is altered: it does not say which columns it learned from") from error
 
 
 def _with_table(dataset: Any, table: Path | None) -> Any:

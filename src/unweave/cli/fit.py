@@ -173,7 +173,7 @@ def check_writable(path: Path) -> None:
     if path.suffix.lower() not in CODE_FORMATS:
         raise InputError(f"{path}: codes are written as {', '.join(CODE_FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+    if (path.exists() and not path.is_file()) or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"cannot write {path}; choose another path")
 
 
@@ -182,10 +182,12 @@ def write_codes(path: Path, codes: np.ndarray, names: Sequence[str] | None = Non
     import numpy as np
     import pandas as pd
 
+    from unweave.utils.atomic import atomic_file
     from unweave.utils.tables import write_table
 
     if path.suffix.lower() == ".npy":
-        np.save(path, codes)
+        with atomic_file(path) as file:
+            np.save(file, codes)
         return
     table = pd.DataFrame(codes, columns=[f"code{i + 1}" for i in range(codes.shape[1])])
     if names is not None:

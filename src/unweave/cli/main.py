@@ -47,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     args = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in args
     args = [arg for arg in args if arg != "--debug"]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # unwinds, so that partial folders are removed
+    for name in ("SIGTERM", "SIGHUP"):  # unwinds, so that partial folders are removed; `nohup` ignores SIGHUP
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), lambda *_: sys.exit(TERMINATED))
     warnings.showwarning = print_warning
     try:
         dispatch(args)
@@ -65,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if debug:
             traceback.print_exc()
+        from unweave.utils.files import is_out_of_memory
+
+        if is_out_of_memory(error):
+            exit_for_error(MemoryError())
         cause = f"{type(error).__name__}: {error}"
         exit_with_message(f"Internal error ({cause}). Please report it with the traceback (`--debug`).", INTERNAL_ERROR)
     sys.exit(0)

@@ -181,7 +181,7 @@ def docs(args: list[str]) -> None:
     options = parse_options(Docs, prog="unweave paper docs", args=args)
     from unweave.papers.readme import make_index, update_readme, update_summary
     from unweave.papers.registry import PAPERS
-    from unweave.utils.storage import write_atomic
+    from unweave.utils.atomic import write_atomic
 
     if options.page.suffix != ".md":
         raise InputError(f"{options.page}: the page is Markdown; expected a name that ends in .md")

@@ -177,8 +177,8 @@ def export_rows(args: list[str]) -> None:
     """Print one row per finished run as CSV, or write them as CSV or Parquet."""
     options = parse_options(Rows, prog="unweave study rows", args=args)
     from unweave.experiments.run import read_run, records, rows
-    from unweave.utils.storage import write_atomic
-    from unweave.utils.tables import csv_text
+    from unweave.utils.atomic import write_atomic
+    from unweave.utils.tables import csv_text, write_parquet
 
     definition, out = _read(options)
     folders = [out / key for key in {run.key: None for run in definition.runs} if (out / key).is_dir()]
@@ -188,7 +188,7 @@ def export_rows(args: list[str]) -> None:
     if options.csv is not None:
         write_atomic(options.csv, csv_text(table))
     if options.parquet is not None:
-        table.to_parquet(options.parquet)
+        write_parquet(table, options.parquet)
     if options.json:
         return print_json(records(map(read_run, folders)))
     if options.csv is None and options.parquet is None:

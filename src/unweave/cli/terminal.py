@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 from rich.table import Table
 
-from unweave.utils.errors import InputError, unknown
+from unweave.utils.errors import InputError, first_line, kebab, unknown
 
 if TYPE_CHECKING:
     from unweave.experiments.run import FinishedRun
 
 PIPE_WIDTH = 200  # columns of a table that is written to a file or a pipe
 MAX_NUMBER_LENGTH = 24  # characters of a cell that holds a number and its interval; longer cells are text
+MAX_INTEGER = 10**18  # beyond it, sums and products leave 64 bits
+MAX_WORD_LENGTH, MAX_LINE_LENGTH = 300, 2_000  # characters of an error; arguments may have any length
 USER_ERROR = 2  # exit code
 STDOUT = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 STDERR = Console(stderr=True)
@@ -43,7 +45,11 @@ def parse_options(options: Any, **settings: Any) -> Any:
 
     with contextlib.redirect_stderr(io.StringIO()) as box:
         try:
-            return tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
+            parsed = tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
+            for name, value in vars(parsed).items():
+                if isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
+                    raise InputError(f"--{kebab(name)} {value}: expected an integer of at most 18 digits")
+            return parsed
         except SystemExit as stopped:
             if not stopped.code:  # --help
                 raise
@@ -52,10 +58,10 @@ def parse_options(options: Any, **settings: Any) -> Any:
 
 def join_box(text: str) -> str:
     """Return the sections of a box that tyro draws around an error as sentences in one line."""
-    lines = [line.strip("╭╮╰╯│ ") for line in text.splitlines()[1:]]  # without the title
+    lines = [line.strip("╭╮╰╯│|+ ") for line in text.splitlines()[1:]]  # without the title; | and + are of ASCII
     sections: list[list[str]] = [[]]
     for line in lines:
-        if line.strip("─"):
+        if line.strip("─-"):
             sections[-1].append(line)
         elif sections[-1]:  # a rule between two sections
             sections.append([])
@@ -151,19 +157,25 @@ def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def exit_with_message(text: str, code: int) -> NoReturn:
     """Print one line on stderr and exit."""
-    STDERR.print(f"unweave: {join_lines(text)}", highlight=False, markup=False, soft_wrap=True)
+    line = _shorten(" ".join(_shorten(word, MAX_WORD_LENGTH) for word in text.split()), MAX_LINE_LENGTH)
+    STDERR.print(f"unweave: {line}", highlight=False, markup=False, soft_wrap=True)
     sys.exit(code)
+
+
+def _shorten(text: str, length: int) -> str:
+    """Return a text of at most this length, without its middle."""
+    return text if len(text) <= length else f"{text[: length // 2]}...{text[3 - length // 2 :]}"
 
 
 def exit_for_error(error: Exception) -> NoReturn:
     """Print an error that the user can correct, and exit."""
-    from unweave.utils.storage import is_disk_full
+    from unweave.utils.atomic import is_disk_full
 
     text = str(error)
     if isinstance(error, MemoryError):
         text = "not enough memory; use fewer or smaller observations"
     elif isinstance(error, OSError):
-        text = re.sub(r"^\[Errno \d+\] ", "", text)  # which is Python's
+        text = first_line(error)
         text += "; free disk space and repeat the command" if is_disk_full(error) and not error.filename else ""
     exit_with_message(text, USER_ERROR)
 

@@ -14,8 +14,9 @@ from unweave.data.containers import Table
 from unweave.data.core import Factor
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import cache_folder
+from unweave.utils.atomic import atomic_file
 from unweave.utils.errors import InputError
-from unweave.utils.storage import atomic_file, recipe_hash
+from unweave.utils.storage import recipe_hash
 
 Notify = Callable[[str], None]
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from unweave.data.downloads import MissingData
 from unweave.experiments.run import Run
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError
-from unweave.utils.storage import read_json, write_atomic
+from unweave.utils.storage import read_json
 
 TEXT_FIELDS = ("key", "title", "error", "traceback", "when")  # of a record
 

@@ -23,9 +23,10 @@ from unweave.experiments.run import Run, rows
 from unweave.experiments.runner import Notify, RunSettings, is_finished, resumable_groups
 from unweave.experiments.study import StudyProgress, execute_missing, packs
 from unweave.methods.user_networks import attach_user_code
+from unweave.utils.atomic import atomic_folder, make_folder, write_atomic
 from unweave.utils.errors import InputError, plural
 from unweave.utils.private import private_folder, user_id
-from unweave.utils.storage import atomic_folder, recipe_hash, source_hash, write_atomic
+from unweave.utils.storage import recipe_hash, source_hash
 
 MAX_RETRIES = 20  # restarts of a pack whose worker or node was lost
 MAX_FOLDER_NAME = 80  # characters of the name of a study in that of a node's folder
@@ -65,7 +66,7 @@ def execute_on_ray(
     by_key, out = {run.key: run for run in runs}, Path(out).absolute()
     catalog.run_metrics(metrics)  # reject unknown metrics before a cluster starts
     clear_failures(out, by_key, missing=not retry)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     is_own_cluster = not ray.is_initialized()
     if is_own_cluster:
         ray.init(

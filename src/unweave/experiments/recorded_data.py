@@ -24,8 +24,10 @@ def dataset_of_run(folder: Path, command: str = "explore") -> Dataset:
     missing = InputError(f"{folder} does not say where its data are: unweave {command} {folder} DATA")
     if not (folder / "run.json").is_file():
         raise missing
-    recipe = read_json(folder / "run.json")["data"]
-    cls = catalog.datasets().get(str(recipe["name"]).partition(" ")[0])
+    recipe = read_json(folder / "run.json").get("data")
+    if not isinstance(recipe, dict):  # as in an altered file
+        raise missing
+    cls = catalog.datasets().get(str(recipe.get("name")).partition(" ")[0])
     if cls is None:
         raise missing
     names = {field.name for field in fields(cls)}  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ from unweave.utils.errors import InputError, join_settings, plural
 from unweave.utils.manifest import FILE_NAME as MANIFEST
 from unweave.utils.manifest import check_manifest, has_manifest, write_manifest
 from unweave.utils.storage import read_json, recipe_hash, source_hash, to_jsonable, write_json
+from unweave.utils.tables import read_parquet
 from unweave.utils.validation import normalize_numbers
 
 RUN_FILES = {"run.json", MANIFEST}  # that tell a run folder
@@ -259,9 +260,9 @@ def read_run(folder: Path) -> FinishedRun:
     recipe, env = read_json(folder / "run.json"), read_json(folder / "env.json")
     scores = read_json(folder / "scores.json")
     try:
-        stored = pd.read_parquet(folder / "codes.parquet")
+        stored = read_parquet(folder / "codes.parquet")
         table = stored.to_numpy(np.float64)
-        pairs = pd.read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
+        pairs = read_parquet(folder / "pairs.parquet").to_numpy(np.float64)
         factors = tuple(Factor(**f) for f in env["data"]["factors"])
         d = table.shape[1] - len(factors)
         if d < 1 or recipe["method"]["latent_dim"] not in (d, "auto", "all") or pairs.shape[1:] != (2,):

@@ -37,11 +37,13 @@ from unweave.methods.user_networks import user_networks
 from unweave.metrics.contract import Metric
 from unweave.training.checkpoint import read_note, read_seconds
 from unweave.training.loop import Callback, Failure
+from unweave.utils.atomic import atomic_folder, is_disk_full
 from unweave.utils.errors import InputError, first_line, plural
+from unweave.utils.files import is_out_of_memory
 from unweave.utils.locks import lock_all
 from unweave.utils.manifest import replace_file
-from unweave.utils.storage import atomic_folder, is_disk_full, read_json
-from unweave.utils.validation import check_finite, is_out_of_memory
+from unweave.utils.storage import read_json
+from unweave.utils.validation import check_finite
 
 Notify = Callable[[str], None]
 
@@ -227,8 +229,8 @@ def train_with_retries(
     checkpoint.unlink(missing_ok=True)
     if len(pack) > 1:
         raise PackTooLargeError
-    text = f"{pack[0].title()} does not fit into the memory of the device ({message})"
-    raise InputError(f"{text}: a smaller batch_size, or device='cpu'")
+    advice = "use a smaller network or batch_size" + ", or device='cpu'" * torch.cuda.is_available()
+    raise InputError(f"{pack[0].title()} does not fit into the memory of the device ({message}): {advice}")
 
 
 def _free_memory() -> None:

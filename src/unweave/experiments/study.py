@@ -25,10 +25,10 @@ from unweave.methods.base import Method
 from unweave.methods.persistence import read_config
 from unweave.training.checkpoint import read_note, read_step
 from unweave.training.loop import Callback
+from unweave.utils.atomic import describe_write_error, is_disk_full
 from unweave.utils.errors import InputError, first_line, plural
 from unweave.utils.locks import is_locked, try_lock_all
 from unweave.utils.manifest import check_manifest
-from unweave.utils.storage import is_disk_full
 from unweave.utils.validation import is_device_lost
 
 MAX_PACK_SIZE = 128  # models that are trained together, if the device has room for them
@@ -192,9 +192,8 @@ def execute_missing(pack: Sequence[Run], out: Path, progress: StudyProgress, set
 def _errors_of_pack(error: Exception, todo: Sequence[Run], out: Path) -> Errors:
     """Return the error once for each unfinished run, or raise it if other packs would fail by it as well."""
     if is_disk_full(error):
-        raise InputError(
-            f"cannot write to {out}: {error}: free disk space and repeat the command; finished runs are not repeated"
-        ) from error
+        text = str(error) if isinstance(error, InputError) else str(describe_write_error(out, error))
+        raise InputError(f"{text}; finished runs are not repeated") from error
     errors: Errors = {run.key: error for run in todo if not is_finished(out / run.key)}
     if not errors:  # it was not a run that failed
         raise error

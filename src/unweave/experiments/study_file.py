@@ -11,8 +11,9 @@ from typing import Any
 
 from unweave.experiments.evaluation import DEFAULT_METRICS, EVALUATION_SIZE
 from unweave.experiments.run import Run
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError
-from unweave.utils.storage import read_json, write_atomic
+from unweave.utils.storage import read_json
 from unweave.utils.user_files import execute_file
 
 NOTE_FILE = ".study.json"  # in the folder of the runs

@@ -25,6 +25,7 @@ from unweave.methods.spectral.base import SpectralICA
 from unweave.methods.spectral.preprocessing import MAX_SOLVED_POINTS
 from unweave.methods.spectral.views import N_LANDMARKS
 from unweave.training.loop import initialize_network
+from unweave.training.memory import check_training_memory
 from unweave.training.strategies import choose_runner
 from unweave.utils.errors import InputError
 
@@ -92,6 +93,7 @@ def prepare_steps(method: Neural, data: FactorData) -> Callable[[int], None]:
     data = data.materialize() if copied.is_cacheable() else data
     copied.check_data(data)
     copied.prepare(data)
+    check_training_memory([copied])
     net = initialize_network(copied).to(device)
     # A log of one row per step that is timed, however many these are.
     runner = choose_runner([copied], [net], data, window=10**9, compiling="never", strategy="auto")

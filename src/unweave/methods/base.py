@@ -19,8 +19,8 @@ from unweave.data.core import FactorData
 from unweave.methods import encoding
 from unweave.methods.persistence import load_method, renamed_settings, write_method
 from unweave.training.loop import Callback
+from unweave.utils.atomic import atomic_folder
 from unweave.utils.errors import InputError, describe_renaming, kebab
-from unweave.utils.storage import atomic_folder
 from unweave.utils.validation import as_classes, check_fields
 
 if TYPE_CHECKING:

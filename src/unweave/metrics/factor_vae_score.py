@@ -55,21 +55,36 @@ def factor_vae_score(
         variances, factor = drawn.codes[:, 0].var(1), drawn.factor  # (votes, d), (votes,)
     else:
         c, z = prepare_factors(factors, codes)
-        active_mask = active_codes(z) & (z.std(0) >= prune * z.std(0).max(initial=0))
-        z = z[:, active_mask] / z[:, active_mask].std(0)
-        factor, rows_per_vote = c.once(_draw_votes, votes, batch, seed)
+        z = scale_codes(z, prune)
+        factor, rows_per_vote = c.once(draw_votes, votes, batch, seed)
         variances = np.array([z[rows].var(0) for rows in rows_per_vote])
     active = variances.shape[1]
-    return FactorVAEScore(_majority_accuracy(variances.argmin(1), factor), active) if active else FactorVAEScore(0.0, 0)
+    if not active:
+        return FactorVAEScore(0.0, 0)
+    return FactorVAEScore(float(majority_accuracy(variances.argmin(1)[:, None], factor)[0]), active)
 
 
-def _majority_accuracy(code: np.ndarray, factor: np.ndarray) -> float:
-    """Return the accuracy of each code's most frequent factor: trained on the first half, tested on the second."""
-    half = len(code) // 2
-    table = np.zeros((code.max() + 1, factor.max() + 1))
-    np.add.at(table, (code[:half], factor[:half]), 1)
-    factor_of_code = table.argmax(1)
-    return float(np.mean(factor_of_code[code[half:]] == factor[half:]))
+def scale_codes(z: np.ndarray, prune: float) -> np.ndarray:
+    """Return the codes that are not pruned, with deviations of 1, (n, d) -> (n, active)."""
+    active_mask = active_codes(z) & (z.std(0) >= prune * z.std(0).max(initial=0))
+    return np.asarray(z[:, active_mask] / z[:, active_mask].std(0))
+
+
+def majority_accuracy(code: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Return the accuracy of each code's most frequent factor: trained on the first half, tested on the second.
+
+    Args:
+        code: The code of each vote, for any number of runs, (votes, runs).
+        factor: The factor of each vote, (votes,).
+
+    Returns:
+        One accuracy for each run, (runs,).
+    """
+    half, runs = len(code) // 2, np.arange(code.shape[1])
+    table = np.zeros((len(runs), code.max() + 1, factor.max() + 1))
+    np.add.at(table, (runs, code[:half], factor[:half, None]), 1)
+    factor_of_code = table.argmax(2)  # (runs, codes)
+    return np.asarray(np.mean(factor_of_code[runs, code[half:]] == factor[half:, None], 0))
 
 
 def select_large_groups(groups: list[np.ndarray], size: int) -> list[np.ndarray]:
@@ -80,7 +95,7 @@ def select_large_groups(groups: list[np.ndarray], size: int) -> list[np.ndarray]
     return large
 
 
-def _draw_votes(c: PreparedFactors, votes: int, batch: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def draw_votes(c: PreparedFactors, votes: int, batch: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Draw a factor for every vote and up to `batch` rows that share a value of it."""
     rng = np.random.default_rng(seed)
     groups = [select_large_groups(rows, batch) for rows in c.groups]

@@ -71,10 +71,10 @@ def correlations(c: np.ndarray, z: np.ndarray, correlation: str = "pearson") -> 
         raise InputError(f"correlation={correlation!r}: expected 'pearson' or 'spearman'")
     if correlation == "spearman":
         c, z = rankdata(c, axis=0), rankdata(z, axis=0)
-    return _standardize(c).T @ _standardize(z) / len(c)
+    return standardize(c).T @ standardize(z) / len(c)
 
 
-def _standardize(a: np.ndarray) -> np.ndarray:
+def standardize(a: np.ndarray) -> np.ndarray:
     """Return columns with mean 0 and variance 1; a constant column becomes zeros."""
     size = np.abs(a).max(0)
     a = a - a.mean(0)

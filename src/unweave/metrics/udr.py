@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.linear_model import Lasso
 
 from unweave.metrics.contract import as_matrix, metric
 from unweave.metrics.factors import active_codes
-from unweave.metrics.mcc import correlations
+from unweave.metrics.mcc import standardize
 from unweave.utils.errors import InputError, plural
 
 
@@ -44,11 +45,14 @@ def udr(
     if [len(m) for m in masks] != [z.shape[1] for z in runs]:
         raise InputError("`informative`: expected one mask per run, with one entry per code")
     runs = [z[:, mask] for z, mask in zip(runs, masks, strict=True)]
-    pairs = np.full((len(runs), len(runs)), np.nan)
-    for i, a in enumerate(runs):
-        for j, b in enumerate(runs):
-            if i != j:
-                pairs[i, j] = one_to_one_score(_similarities(a, b, similarity)) if a.size and b.size else 0.0
+    if similarity == "spearman":
+        pairs = _score_rank_correlations(runs)
+    else:
+        scores = [
+            one_to_one_score(_similarities(a, b, similarity)) if a.size and b.size else 0 for a in runs for b in runs
+        ]
+        pairs = np.reshape(scores, (len(runs), len(runs))).astype(float)
+    pairs[np.diag_indices(len(runs))] = np.nan
     return np.asarray(np.nanmedian((pairs + pairs.T) / 2, 1))
 
 
@@ -62,10 +66,23 @@ def one_to_one_score(r: np.ndarray) -> float:
     return (mean_over_rows(r) + mean_over_rows(r.T)) / 2
 
 
+def _score_rank_correlations(runs: Sequence[np.ndarray]) -> np.ndarray:
+    """Return `one_to_one_score` of the rank correlations of every pair of runs, (runs, runs)."""
+    scores = np.zeros((len(runs), len(runs)))  # of the codes of one run, before the mean with those of the other
+    full = [i for i, z in enumerate(runs) if z.size]
+    if not full:
+        return scores
+    every = standardize(np.concatenate([rankdata(runs[i], axis=0) for i in full], 1))
+    first = np.cumsum([0, *(runs[i].shape[1] for i in full)])[:-1]
+    for i, own in zip(full, np.split(every, first[1:], 1), strict=True):
+        r = np.abs(own.T @ every / len(every))
+        total, largest = np.add.reduceat(r, first, 1), np.maximum.reduceat(r, first, 1)  # (codes, runs)
+        scores[i, full] = np.where(total > 0, largest**2 / np.where(total > 0, total, 1), 0).mean(0)
+    return (scores + scores.T) / 2
+
+
 def _similarities(a: np.ndarray, b: np.ndarray, similarity: str) -> np.ndarray:
     """Return the similarity of every code of one run to every code of another, (n, d) and (n, e) -> (d, e)."""
-    if similarity == "spearman":
-        return np.abs(correlations(a, b, "spearman"))
     if similarity != "lasso":
         raise InputError(f"similarity={similarity!r}: expected 'spearman' or 'lasso'")
     a, b = ((z - z.mean(0)) / z.std(0) for z in (a, b))

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ttest_ind
 
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError, plural
 from unweave.utils.locks import lock
-from unweave.utils.storage import write_atomic
 
 T = TypeVar("T")
 TOLERANCE = 0.05  # difference of two scores that counts as the same result; relative for numbers above 1

@@ -22,8 +22,8 @@ from unweave.report.plots.overview import Plot, describe_overview, describe_runs
 from unweave.report.plots.single_run import describe_figures
 from unweave.report.summary import PARTLY_RECOVERED, RECOVERED, rank_settings, score_loss, summarize
 from unweave.report.tables import chance_levels, runs_table, settings_table
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError, plural
-from unweave.utils.storage import write_atomic
 
 STYLE = "report.css"
 SCRIPTS = (  # in the order of their dependencies

@@ -15,7 +15,8 @@ from safetensors.torch import save as serialize
 from torch import Tensor
 
 from unweave.training.pack import LaneGroup
-from unweave.utils.storage import atomic_file, recipe_hash
+from unweave.utils.atomic import atomic_file
+from unweave.utils.storage import recipe_hash
 
 TRAINING_PER_SAVING = 20  # seconds of training for each second spent on saving
 MAX_SECONDS_BETWEEN_SAVES = 10.0  # however few steps were taken

@@ -29,9 +29,9 @@ import torch
 
 from unweave.data.downloads import cache_folder
 from unweave.nn import lane_conv, lane_conv_ops
+from unweave.utils.atomic import atomic_file
 from unweave.utils.errors import InputError
 from unweave.utils.private import private_folder, user_id
-from unweave.utils.storage import atomic_file
 
 VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
 STEPS = "unweave-steps"  # folder of empty files named after the steps that were compiled

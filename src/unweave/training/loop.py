@@ -23,6 +23,7 @@ from torch import Generator, Tensor, nn
 from unweave.data.core import FactorData
 from unweave.training.adam import HISTORY_ROWS
 from unweave.training.checkpoint import Checkpoint
+from unweave.training.memory import check_training_memory
 from unweave.training.pack import CHUNK, StepRunner, Trainable
 from unweave.training.step import prepared_key
 from unweave.training.strategies import allow_tf32, choose_runner, use_threads
@@ -119,6 +120,7 @@ def train(
     """
     steps = pack[0].steps
     data = _prepare_pack(pack, data)
+    check_training_memory(pack)
     nets = [initialize_network(method).to(pack[0].resolve_device()) for method in pack]
     window = -(-steps // HISTORY_ROWS)
     saver = Checkpoint(checkpoint, _describe_run(pack, data) if checkpoint else None, note)

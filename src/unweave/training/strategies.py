@@ -35,7 +35,8 @@ from unweave.training.step import (
     step_key,
 )
 from unweave.utils.errors import InputError, first_line
-from unweave.utils.validation import is_device_lost, is_out_of_memory
+from unweave.utils.files import is_out_of_memory
+from unweave.utils.validation import is_device_lost
 
 Candidate = tuple[str, bool]
 """A strategy, and whether it is compiled."""

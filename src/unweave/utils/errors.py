@@ -93,5 +93,9 @@ def plural(n: int, noun: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its type where the text is empty."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """Return the first line of an error's text without Python's number of it, or its type where the text is empty.
+
+    >>> first_line(OSError(22, "Invalid argument")), first_line(KeyError())
+    ('Invalid argument', 'KeyError')
+    """
+    return re.sub(r"^\[Errno \d+\] ", "", next(iter(str(error).strip().splitlines()), type(error).__name__))

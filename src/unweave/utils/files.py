@@ -12,6 +12,7 @@ from unweave.utils.errors import InputError
 
 MEMORY_SHARE = 0.5  # of the free memory, which reading may take by default
 MIN_CHECKED_BYTES = 2**26  # below which the free memory is not looked up
+OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory")  # in texts of libraries
 SPECIAL_FILES = {
     stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
 }  # fmt: skip
@@ -67,6 +68,19 @@ def check_memory(what: str, size: float, limit: float | None = None, advice: str
         share = "half of the free memory" if limit is None else "the limit"
         text = f"{what} takes {format_bytes(size)} of memory: expected at most {format_bytes(allowed)}, {share}"
         raise InputError(f"{text}. {advice or 'Use less of it, or a computer with more memory'}")
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error or its cause is a computer or device without free memory; libraries word it differently.
+
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("CUDA out of memory")), is_out_of_memory(None)
+    (True, True, False)
+    """
+    while error is not None:
+        if isinstance(error, MemoryError) or any(text in str(error) for text in OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def free_memory() -> float:

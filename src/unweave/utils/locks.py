@@ -12,6 +12,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
+from unweave.utils.atomic import make_folder
 from unweave.utils.errors import InputError
 
 try:
@@ -96,7 +97,8 @@ def _try_acquire(path: Path) -> BaseFileLock | None:
     """Return the held lock, or None if another process holds it."""
     for attempt in range(MAX_ATTEMPTS):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent.parent)
+            path.parent.mkdir(exist_ok=True)
             lock_file = _lock_class(path.parent)(path, blocking=False)
             lock_file.acquire()
         except Timeout:

@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError
-from unweave.utils.storage import cached_sha256, read_json, recipe_hash, sha256, sha256_of_text, write_atomic
+from unweave.utils.storage import cached_sha256, read_json, recipe_hash, sha256, sha256_of_text
 
 FILE_NAME = "manifest.json"
 ADVICE = "a study sets the folder aside and runs it again; otherwise delete it and repeat the command"

@@ -1,78 +1,20 @@
-"""Atomic writes, JSON files, and hashes of recipes, files and the source of classes."""
+"""JSON files, and hashes of recipes, files and the source of classes."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import inspect
 import json
-import os
-import shutil
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any, BinaryIO
+from typing import Any
 
-from unweave.utils.errors import InputError
+from unweave.utils.errors import InputError, first_line
+from unweave.utils.files import check_file
 
 MIN_AGE = 2.0  # seconds since the last change of a file whose checksum may be kept
-
-
-@contextlib.contextmanager
-def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that is renamed to `folder` when the block ends and removed if the block fails.
-
-    Nothing is created if the block removes the temporary folder.
-
-    >>> with atomic_folder(Path("runs/a")) as tmp:           # doctest: +SKIP
-    ...     (tmp / "scores.json").write_text("{}")
-    """
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise InputError(f"{folder} exists already: choose another name, or remove it first")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        tmp = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
-        shutil.rmtree(tmp, ignore_errors=True)
-        tmp.mkdir()
-    except OSError as error:
-        raise InputError(
-            f"cannot write to {folder.parent}: {error.strerror or error}; choose another folder"
-        ) from error
-    try:
-        yield tmp
-        try:
-            if tmp.is_dir():
-                tmp.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # otherwise another process was faster: keep its folder
-                raise
-    finally:
-        shutil.rmtree(tmp, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a temporary binary file that is renamed to `path` when the block ends and removed if the block fails."""
-    tmp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tmp.open("wb") as file:
-            yield file
-        tmp.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
-    finally:
-        with contextlib.suppress(OSError):
-            tmp.unlink(missing_ok=True)
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with atomic_file(path) as file:
-        file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -115,29 +57,18 @@ def source_hash(cls: type | FunctionType) -> str | None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, or raise an error that names the file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is a named pipe or a device: expected a file that unweave wrote")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} is missing: is {path.parent} a folder that unweave wrote?") from None
-    except (ValueError, OSError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}): it is truncated or altered; delete the folder and repeat the command"
-        ) from error
+    except (ValueError, OSError, RecursionError) as error:
+        text = f"{path} cannot be read ({first_line(error)}): it is truncated or altered"
+        raise InputError(f"{text}; delete the folder and repeat the command") from error
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {type(value).__name__}, not an object: it was not written by unweave")
     return value
-
-
-def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether an error or its cause is the disk: full, over its quota, or not writable."""
-    codes = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-    while error is not None:
-        # Some libraries raise their own error types, which only the text identifies.
-        texts = ("No space left", "os error 28", "File too large", "os error 27")
-        if any(text in str(error) for text in texts) or (isinstance(error, OSError) and error.errno in codes):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def sha256(*paths: Path, below: Path | None = None) -> str:
@@ -146,6 +77,7 @@ def sha256(*paths: Path, below: Path | None = None) -> str:
     for path in paths:
         if below is not None:
             digest.update(path.relative_to(below).as_posix().encode() + b"\0")
+        check_file(path)
         with path.open("rb") as file:
             hashlib.file_digest(file, lambda: digest)  # continues this one
     return digest.hexdigest()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.utils.storage import write_atomic
+from unweave.utils.atomic import atomic_file, write_atomic
+from unweave.utils.files import check_file
 
 NUMBER = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 # After spaces and characters without width; the last four signs are those of Chinese and Japanese keyboards.
@@ -39,12 +40,16 @@ def restore_text(value: Any) -> Any:
     return value[1:] if isinstance(value, str) and NEUTRALIZED.match(value) else value
 
 
-def csv_text(table: pd.DataFrame) -> str:
+def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
     """Return a table as CSV without its index; no cell and no name of a column is a formula."""
     safe = map_text(table, neutralize)
     texts = [*safe.columns, *(value for name in _text_columns(safe) for value in safe[name])]
     is_split = any(sign in text for text in texts if isinstance(text, str) for sign in OTHER_SEPARATORS)
-    return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if is_split else csv.QUOTE_MINIMAL))
+    return str(
+        safe.to_csv(
+            index=False, quoting=csv.QUOTE_NONNUMERIC if is_split else csv.QUOTE_MINIMAL, float_format=float_format
+        )
+    )
 
 
 def map_text(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
@@ -61,11 +66,25 @@ def _text_columns(table: pd.DataFrame) -> list[Any]:
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, by the suffix of the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     TABLE_WRITERS[path.suffix.lower()](table, path)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Return a small table that we wrote; three times as fast as by pandas, which reads a data set of many files."""
+    import pyarrow.parquet as pq
+
+    check_file(path)
+    with pq.ParquetFile(path) as file:
+        return file.read(use_threads=False).to_pandas()
+
+
+def write_parquet(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as Parquet, atomically."""
+    with atomic_file(path) as file:
+        table.to_parquet(file)
 
 
 TABLE_WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     ".csv": lambda table, path: write_atomic(path, csv_text(table)),
-    ".parquet": lambda table, path: table.to_parquet(path),
+    ".parquet": write_parquet,
 }

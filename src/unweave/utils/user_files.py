@@ -47,8 +47,11 @@ def execute_file(path: Path, _modified: int) -> ModuleType:
     cloudpickle.register_pickle_by_value(module)  # worker processes of n_jobs cannot import it
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
+        if isinstance(error, SystemExit):
+            text = f"{path} ends the program by sys.exit({error.code!r})"
+            raise InputError(f"{text}: expected a file that defines something, as `import` does") from error
         place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
         raise InputError(f"{path} cannot be run: {place}{type(error).__name__}: {error}") from error
     return module

@@ -22,6 +22,8 @@ from torch import Tensor
 from unweave.utils.errors import InputError, first_line, plural
 
 MAX_CHECKED_ELEMENTS = 2**24  # numbers that are checked at a time
+MAX_MAGNITUDES = {4: 1e18, 8: 1e75}  # by the bytes of a number: larger ones have squares or fourth powers that overflow
+MAX_INTEGER = 10**18  # beyond it, sums and products leave 64 bits
 
 
 class TextPattern(NamedTuple):
@@ -40,6 +42,8 @@ def check_fields(thing: Any) -> None:
         value = getattr(thing, field.name)
         if not matches_hint(value, hints[field.name]):
             text = f"{type(thing).__name__}: {field.name}={value!r}"
+            if isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
+                raise InputError(f"{text}, expected an integer of at most 18 digits")
             raise InputError(f"{text}, expected {describe_hint(hints[field.name])}")
 
 
@@ -90,7 +94,8 @@ def matches_hint(value: Any, hint: Any) -> bool:
         return isinstance(value, bool | np.bool_)
     if hint in (int, float):
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return whole or (hint is float and isinstance(value, float | np.floating) and bool(np.isfinite(value)))
+        whole = whole and -MAX_INTEGER < value < MAX_INTEGER
+        return bool(whole) or (hint is float and isinstance(value, float | np.floating) and bool(np.isfinite(value)))
     if hint is Path:
         return isinstance(value, str | Path)
     return isinstance(value, hint) if isinstance(hint, type) else True
@@ -210,15 +215,6 @@ def resolve_device(device: str) -> str:
     return device
 
 
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error or its cause is a device without free memory; libraries word it differently."""
-    while error is not None:
-        if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error) or "ALLOC_FAILED" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
 def is_device_lost(error: BaseException) -> bool:
     """Return whether this process lost its GPU: after some errors it computes nothing until the process restarts."""
     possible = isinstance(error, RuntimeError) and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -234,31 +230,46 @@ def is_device_lost(error: BaseException) -> bool:
 
 
 def check_finite(x: np.ndarray, names: Any = None, *, what: str = "Input X") -> None:
-    """Raise an error for NaN and infinite values that names the position of the first one; in parts, for a map."""
+    """Raise an error for NaN, infinite and huge values that names the position of the first one; in parts, for a map.
+
+    Huge values are those whose squares (in single precision) or fourth powers (in double precision) overflow.
+    """
     if x.dtype.kind != "f":
         return
     x = np.atleast_1d(x)
+    limit = MAX_MAGNITUDES.get(x.dtype.itemsize, np.inf)
     size = max(1, MAX_CHECKED_ELEMENTS // max(1, x[:1].size))
     first, count, invalid_rows = None, 0, 0
     for start in range(0, len(x), size):
         part = np.asarray(x[start : start + size])
-        invalid = ~np.isfinite(part)
+        invalid = ~(np.abs(part) < limit)
         if invalid.any():
             count += int(invalid.sum())
             invalid_rows += int(invalid.reshape(len(part), -1).any(1).sum())
             if first is None:
                 row, *rest = (int(i) for i in np.argwhere(invalid)[0])
-                first = start + row, rest, "NaN" if np.isnan(part[(row, *rest)]) else "infinity"
-    if first is None:
-        return
-    row, rest, kind = first
+                first = start + row, rest, float(part[(row, *rest)])
+    if first is not None:
+        raise _invalid_number_error(what, *first, (count, invalid_rows), limit, names)
+
+
+def _invalid_number_error(
+    what: str, row: int, rest: list[int], value: float, counts: tuple[int, int], limit: float, names: Any
+) -> InputError:
+    """Return the error for numbers that nothing can be computed with; `value` is the first of them."""
     place = f"column {rest[0]}" if len(rest) == 1 else f"position {tuple(rest)}"
     if names is not None and len(rest) == 1:
         place = f"column {names[rest[0]]!r}"
-    where = f"{'is' if count == 1 else 'are'} NaN or infinite in {plural(invalid_rows, 'row')}"
-    raise InputError(
-        f"{what} contains {kind}: first in row {row}, {place}; {plural(count, 'value')} {where} "
-        "(rows count from 0). Drop those rows or fill the gaps."
+    values, rows = plural(counts[0], "value"), plural(counts[1], "row")
+    verb = "is" if counts[0] == 1 else "are"
+    kind, problem = "NaN" if np.isnan(value) else "infinity", "NaN or infinite"
+    advice = "Drop those rows or fill the gaps"
+    if np.isfinite(value):
+        kind, problem = f"{value:.3g}", f"not below {limit:g}, whose powers can be computed with,"
+        advice = "Divide the column by a constant, or drop those rows"
+    return InputError(
+        f"{what} contains {kind}: first in row {row}, {place}; {values} {verb} {problem} in {rows} "
+        f"(rows count from 0). {advice}."
     )
 
 

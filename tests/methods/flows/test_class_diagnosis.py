@@ -47,3 +47,6 @@ def test_gaps_are_where_no_class_reaches():
     assert find_gaps(means, torch.tensor([1.0, 1.0, 1.0]), names) == []  # 3 deviations and no more
     assert find_gaps(means, torch.tensor([1.0, 0.5, 1.0]), names) == [("c", "b")]
     assert find_gaps(means, torch.tensor([20.0, 0.5, 1.0]), names) == []  # the first class reaches over all others
+    for scale in (1e-3, 1e3):  # the unit of a code does not matter
+        assert find_gaps(scale * means, scale * torch.tensor([1.0, 1.0, 1.0]), names) == []
+        assert find_gaps(scale * means, scale * torch.tensor([1.0, 0.5, 1.0]), names) == [("c", "b")]

@@ -47,6 +47,17 @@ def test_both_sources_are_recovered_without_labels():
     assert re.search("copies of an observation differ in [2-4] directions", before)
 
 
+def test_the_codes_that_an_augmentation_moves_are_counted_from_one():
+    method = SelfSupervisedGIN(augment=("z1",))
+    method.order_ = method.informative_ = torch.tensor([2, 0, 1, 3])
+    method.n_informative_, method.informative_ = 2, torch.tensor([2, 0])
+    method.set_deviations_ = torch.tensor([0.9, 0.1, 0.1, 0.1])  # of latent variables 0 to 3
+    text = "Augmentation moves 1 informative code (2); the other 1 vary only by the noise"
+    assert method._describe_moved_codes().startswith(text)
+    method.set_deviations_ = torch.tensor([0.9, 0.1, 0.9, 0.1])
+    assert method._describe_moved_codes() == "Augmentation moves 2 informative codes (1, 2), all there are."
+
+
 def test_uniform_moves_vary_only_the_means_of_the_sets():
     data = GaussianMixture(points=2_000, noise_dims=2, blocks=0).load()  # not mixed: all sets have the same deviations
     method = SelfSupervisedGIN(**FLOW_SETTINGS | {"steps": 1}, augment=("z1", "z2")).fit(data)

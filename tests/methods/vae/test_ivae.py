@@ -38,6 +38,15 @@ def test_the_label_is_found_and_needs_two_classes():
         IVAE(steps=2).fit(np.random.default_rng(0).normal(size=(9, 2)), np.linspace(0, 1, 9))
 
 
+def test_the_likelihood_has_the_constant_of_the_normal_distribution():
+    """-log p = distance^2 / (2 v) + d/2 log(2 pi v), of which the loss has the first term."""
+    method, *_ = build_case(IVAE, noise_variance=0.1)
+    unit = build_case(IVAE, noise_variance=1.0)[0].likelihood_constant()
+    d = method.shape_[0]
+    assert unit == pytest.approx(d / 2 * np.log(2 * np.pi))
+    assert method.likelihood_constant() == pytest.approx(unit + d / 2 * np.log(0.1))
+
+
 def test_samples_come_from_the_priors_of_the_labels():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], [300, 100])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unweave.data.readers.layout import detect_layout, first_lines
@@ -49,6 +50,10 @@ def read_table(path: Path, limit: float | None = None) -> pd.DataFrame:
 def _read_parquet(path: Path, limit: float | None) -> pd.DataFrame:
     # As a file and not as a data set, which takes gigabytes for 100,000 columns.
     with pq.ParquetFile(path) as file:
+        nested = [field.name for field in file.schema_arrow if pa.types.is_nested(field.type)]
+        if nested:
+            text = f"column {nested[0]!r} of {path} holds lists or records: expected numbers, classes or text"
+            raise InputError(f"{text}. Save the table without it, or one value in each column")
         rows, columns = file.metadata.num_rows, file.metadata.num_columns
         stored = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
         size = max(NUMBER_BYTES * rows * columns, stored)

@@ -22,8 +22,8 @@ from unweave.report.explorer.decoder_export import export_decoder
 from unweave.report.explorer.grid import describe_grid
 from unweave.report.explorer.matching import match_codes
 from unweave.report.sample import MAX_OBSERVATIONS, DrawnData, sample_data
+from unweave.utils.atomic import write_atomic
 from unweave.utils.errors import InputError, plural
-from unweave.utils.storage import write_atomic
 
 FOLDER = "report/explorer"
 CHECKED_OBSERVATIONS = 64  # at whose codes the exported decoder is compared with the method

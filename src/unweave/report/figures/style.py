@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unweave.utils.storage import atomic_file
+from unweave.utils.atomic import atomic_file
 
 RC: Any = {
     "font.size": 10,

@@ -16,8 +16,8 @@ from unweave.methods.base import Method
 from unweave.methods.encoding import to_scaled
 from unweave.report.figures.sheet import join_images
 from unweave.report.figures.style import SMALL_FONT, make_panels
+from unweave.utils.atomic import atomic_file
 from unweave.utils.errors import InputError
-from unweave.utils.storage import atomic_file
 
 STEPS = 9  # images in a row
 FRAMES = 24  # of an animation from one end of the range to the other
