@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 from unittest import mock
@@ -21,6 +22,8 @@ from unweave.cli.terminal import print_text
 from unweave.datasets.colored import DEFAULT_PALETTE
 from unweave.experiments.run import Run
 from unweave.experiments.study import packs
+from unweave.papers.swap_contrast.palettes import chosen_palette
+from unweave.utils.errors import InputError
 
 # Model-steps per second of ten lanes: benchmarks/results/profile.md. Those in the second line were not measured.
 RATES = {
@@ -135,6 +138,8 @@ JOBS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+MEASUREMENT = "measure: "  # before a command that must have the GPU to itself
+MEASUREMENTS: dict[str, float] = {}
 SWEEPS = ("sweep", "sweep-improved", "sweep-baselines")
 AFTER = {  # jobs by those whose results their commands read, if these are in the same queue
     **dict.fromkeys(SWEEPS, ("palettes",)),
@@ -149,10 +154,27 @@ def parse_command(command: str, *more: str) -> tuple[Any, Any]:
     return script, tyro.cli(script.Options, prog=name, args=[*flags, *more])
 
 
+@cache
+def estimate_command(command: str) -> float:
+    """Return the seconds that a command needs if it has the GPU to itself."""
+    if command in MEASUREMENTS:
+        return MEASUREMENTS[command]
+    return COMMAND_SECONDS + sum(map(estimate_seconds, list_packs(command)))
+
+
 def list_packs(command: str, *more: str) -> list[list[Run]]:
     """Return the packs that a command trains."""
     script, options = parse_command(command, *more)
-    return packs(script.list_runs(options).values())
+    with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", palette_or_default):
+        return packs(script.list_runs(options).values())
+
+
+def palette_or_default() -> str:
+    """Return the chosen palette; before there is one any other, which has packs of the same sizes."""
+    try:
+        return chosen_palette()
+    except InputError:
+        return DEFAULT_PALETTE
 
 
 def estimate_seconds(pack: list[Run]) -> float:
@@ -169,10 +191,8 @@ def estimate_seconds(pack: list[Run]) -> float:
 
 
 def estimate_minutes(job: str) -> float:
-    """Return the estimate of a job in minutes; colors that are not chosen yet do not matter for it."""
-    with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", lambda: DEFAULT_PALETTE):
-        every = [pack for command in JOBS[job] for pack in list_packs(command)]
-    return (COMMAND_SECONDS * len(JOBS[job]) + sum(map(estimate_seconds, every))) / 60
+    """Return the estimate of a job in minutes."""
+    return sum(map(estimate_command, JOBS[job])) / 60
 
 
 def main() -> None:

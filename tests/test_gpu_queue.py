@@ -38,6 +38,7 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_queue, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(gpu_queue, "POLL_INTERVAL", 0.02)
     monkeypatch.setattr(gpu_queue, "save_cache", lambda path: None)
+    monkeypatch.setattr(gpu_queue, "estimate_command", lambda command: 0.0)
 
     def run(*names, limit, first=30.0, table=None, **options):
         monkeypatch.setattr(gpu_queue, "JOBS", table or {"job": names})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from unweave.utils.errors import InputError
 
 Scale = Literal["small", "full"]
 NOTHING_TO_RUN = "nothing to run"
+RESULTS_VARIABLE = "UNWEAVE_RESULTS"  # names another folder of stored results, e.g. of runs in progress
 
 
 def load_script(item: Item) -> Any:
@@ -84,5 +86,5 @@ def _status(item: Item, findings: Findings) -> str:
 
 
 def stored_results() -> Path:
-    """Return the folder of the results that come with the package."""
-    return Path(__file__).parent
+    """Return the folder of the results that come with the package, or the one that UNWEAVE_RESULTS names."""
+    return Path(os.environ.get(RESULTS_VARIABLE) or Path(__file__).parent)
