@@ -101,7 +101,7 @@ class Options:
     more: str = ""
     """Further flags of every command, e.g. "--seeds 10"."""
     smoke: int = 0
-    """Train with so many steps only, and leave the stored tables alone: results stay in STATE."""
+    """Train narrow networks for so many steps only, and leave the stored tables alone: results stay in STATE."""
     state: Path = Path("/tmp/unweave-queue")
     """Folder of runs, checkpoints and logs."""
     stored: Path = STORED
@@ -197,7 +197,8 @@ class Queue:
 
     def start_workers(self) -> None:
         """Start commands while there are places for them."""
-        while len(self.workers) < MAX_WORKERS and self.seconds_left() > MIN_SECONDS:
+        places = self.options.parallel if self.options.smoke else MAX_WORKERS
+        while len(self.workers) < places and self.seconds_left() > MIN_SECONDS:
             command = self.next_command()
             if command is None:
                 return

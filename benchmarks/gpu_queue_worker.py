@@ -1,7 +1,7 @@
 """Runs one command of the queue: python -m benchmarks.gpu_queue_worker STATE FLAG STEPS COMMAND [FLAGS].
 
 The file FLAG exists while the command scores, and does not use the GPU. STEPS is 0, or the number of steps of a smoke
-test: all else is as it will be, the networks, the data, the folders and the scores, on fewer test observations.
+test. It also has narrow networks, small batches and few test observations; all else is as it will be.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from unweave.papers.swap_contrast import palettes, scoring
 from unweave.training.loop import Progress
 
 SMOKE_IMAGES, SMOKE_DIGITS = 1_000, 100  # of the test sets; digits are seen on every background and at every angle
+SMOKE_WIDTH, SMOKE_BATCH = 4, 16
+LAYERS = ("widths", "hidden", "layers", "critic", "discriminator_widths", "discriminator_hidden")
 
 
 class QueueOutput(TerminalOutput):
@@ -55,7 +57,7 @@ def main(state: Path, flag: Path, steps: int, command: str, *more: str) -> None:
 
 
 def shorten_runs(script: Any, steps: int) -> None:
-    """Let the methods of a script train for so many steps only, and score them on few observations."""
+    """Let the methods of a script train for so many steps only, narrow networks, and score them on few observations."""
     list_runs = script.list_runs
     palettes.MAX_TEST_DIGITS, scoring.MAX_TEST_IMAGES = SMOKE_DIGITS, SMOKE_IMAGES
     script.execute = partial(script.execute, evaluated=SMOKE_IMAGES)
@@ -63,10 +65,18 @@ def shorten_runs(script: Any, steps: int) -> None:
     def list_short_runs(*args: Any) -> dict[Any, Run]:
         runs: dict[Any, Run] = list_runs(*args)
         for run in runs.values():
-            run.method.set_params(steps=min(steps, run.method.steps))
+            shorten(run.method, steps)
         return {head: Run(run.data, run.method) for head, run in runs.items()}  # whose keys are those of short runs
 
     script.list_runs = list_short_runs
+
+
+def shorten(method: Any, steps: int) -> None:
+    """Reduce steps, sizes of layers and the batch of a method."""
+    settings = method.get_params(deep=False)
+    narrow: dict[str, Any] = {name: (SMOKE_WIDTH,) * len(settings[name]) for name in LAYERS if settings.get(name)}
+    narrow |= {"translator": SMOKE_WIDTH} if "translator" in settings else {}
+    method.set_params(steps=min(steps, method.steps), batch_size=min(SMOKE_BATCH, method.batch_size), **narrow)
 
 
 if __name__ == "__main__":

@@ -141,6 +141,11 @@ def _intervention() -> Iterator[Item]:
     for data in ("dsprites", "cmnist"):
         title = f"losses left out one at a time, {data}"
         yield Item(f"ablation-{data}", title, runs=({"table": data, "ablate": True},), **ablation)
+    compared: dict[str, Any] = {"script": "intervention.translators", "small": small | {"seeds": 2}, "own": True}
+    both = tuple({"data": data} for data in ("cmnist", "dsprites"))
+    yield Item("ablation-translators", "translators of L_diff at equal compute", runs=both, data=SPRITES, **compared)
+    steadied = tuple({"data": data, "stability": True} for data in ("cmnist", "dsprites"))
+    yield Item("ablation-stability", "what makes seeds agree", runs=steadied, data=SPRITES, **compared)
     shapes = ({"data": "shapes3d", "scale": "small", "seeds": 4, "steps": 4_000},)
     reduced = {"seeds": 1, "steps": 0}
     yield Item("figure-3-small", f"{ranks}, small networks", metric["script"], shapes, reduced, SHAPES, own=True)
