@@ -1,15 +1,30 @@
 """Jobs of the queue on a GPU: the papers' tables as commands, each of which trains few packs; estimates of their time.
 
 python -m benchmarks.gpu_jobs                          # every job with its commands and its estimate in minutes
+python -m benchmarks.gpu_jobs --plan 3                 # what three leases of a machine can take, by value
 
 A command is the name of a script below `unweave.papers` and its flags. Different data make different packs, so most
 commands have one training set. Commands of a job run side by side: while one trains, others compile or score.
+
+The plan is for leases of 30 minutes, of which 26 are left for jobs: the start of the machine, the data, and the copy of
+the results take the rest. All leases have the same line, whose order is by value, and the results of the one before:
+
+    python -m benchmarks.gpu_queue ORDER --limit 1560 --wait 560 --collect OUT --resume results.tar.gz \
+        --cache cache.tar.gz
+
+1. Colors, settings on nuisances that are left out, ours against all on digits: the claim of swap and contrast.
+2. Colored digits and translators of L_diff at equal compute: the claim of intervention at convergence, and its remedy.
+3. dSprites at 100,000 steps: FactorVAE and ours with the ridge. Then measurements of packs, then Table 3.
+
+A fresh machine compiles everything again, about a minute for each class, unless the cache of the lease before comes
+along. It is valid for the same versions and the same kind of device.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -19,9 +34,11 @@ import numpy as np
 import tyro
 
 from unweave.cli.terminal import print_text
+from unweave.datasets import Flowers102
 from unweave.datasets.colored import DEFAULT_PALETTE
 from unweave.experiments.run import Run
 from unweave.experiments.study import packs
+from unweave.papers.intervention.translators import STABILITY, TRANSLATORS
 from unweave.papers.swap_contrast.palettes import chosen_palette
 from unweave.utils.errors import InputError
 
@@ -32,7 +49,8 @@ RATES = {
     "VAEClassifier": 5_000, "VFAE": 4_000, "CAI": 6_000, "CVIB": 6_000, "UAI": 4_000, "AnnealedVAE": 9_000,
     "DIPVAE": 9_000, "BetaTCVAE": 8_000,
 }  # fmt: skip
-RIDGE_RATE = 1_650
+DIFF_RATES = {"ridge": 1_650, "off": 2_200, "random-features": 1_500, "persistent": 1_350}  # measured: the first one
+WIDE_RATE = 110  # of two models with the networks for flowers; not measured
 LANES, SHARES = (1, 3, 10, 32), (0.32, 0.62, 1.0, 1.3)  # of the rate of ten lanes, for beta-VAEs
 COLOR_SHARE = {"SwapContrast": 0.4, "CNNClassifier": 0.4}  # of the rate, for three channels of 64 x 64; others: 0.75
 COMMAND_SECONDS, PACK_SECONDS = 15.0, 5.0  # of starting one beside others: imports, data, a part of compiling
@@ -88,12 +106,21 @@ def strength_commands() -> Iterator[str]:
             yield from table_commands(table, "FactorVAE", *OURS, flags=("--strength", strength))
 
 
+def translator_commands(data: str, *names: str, flags: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield translators of L_diff, or what steadies the adversaries, ten seeds each."""
+    for name in names:
+        yield join("intervention.translators", "--data", data, "--seeds", "10", *flags, "--only", name)
+
+
 DIGITS = ("rotation-colored-mnist", "colored-mnist")
 CLASSIFIERS = ("CNN", "beta-VAE", "VFAE", "CAI", "CVIB", "UAI")
 SCHEMES = ("swap and contrast, joint", "swap and contrast, cross-entropy")
 IMPROVED = ("swap and contrast, improved", "CNN, improved")
 BASELINES = ("beta-VAE", "annealed VAE", "DIP-VAE-I", "DIP-VAE-II", "beta-TCVAE", "FactorVAE", "Ada-ML-VAE", "Ada-GVAE")
 OURS = ("intervention, ridge", "intervention")
+MEASUREMENT = "measure: "  # before a command that must have the GPU to itself
+STAGES = {"packs": 480.0, "wide": 480.0, "gin": 300.0, "starts": 560.0, "precision": 360.0}  # of gpu_packs.sh, seconds
+MEASUREMENTS = {f"{MEASUREMENT}bash benchmarks/gpu_packs.sh {stage}": seconds for stage, seconds in STAGES.items()}
 WARM_UPS = "swap and contrast, no warm-up", "swap and contrast, amount"  # with both it is a row of Table 3
 SWAP = ("swap and contrast", "swap and contrast, JS")
 
@@ -135,11 +162,16 @@ JOBS: dict[str, tuple[str, ...]] = {
         for command in table_commands(table, "InfoGAN-CR", "beta-TCVAE")
     ),
     "strengths": tuple(strength_commands()),
+    "translators": tuple(c for data in ("cmnist", "dsprites") for c in translator_commands(data, *TRANSLATORS)),
+    "stability": tuple(
+        c for data in ("cmnist", "dsprites") for c in translator_commands(data, *STABILITY, flags=("--stability",))
+    ),
+    "flowers": (join("intervention.flowers", "--steps", "20000", "--lr", "1e-4", "--translator", "ridge"),),
+    # Rates of packs
+    **{stage: (f"{MEASUREMENT}bash benchmarks/gpu_packs.sh {stage}",) for stage in STAGES},
 }  # fmt: skip
 
 
-MEASUREMENT = "measure: "  # before a command that must have the GPU to itself
-MEASUREMENTS: dict[str, float] = {}
 SWEEPS = ("sweep", "sweep-improved", "sweep-baselines")
 AFTER = {  # jobs by those whose results their commands read, if these are in the same queue
     **dict.fromkeys(SWEEPS, ("palettes",)),
@@ -165,6 +197,8 @@ def estimate_command(command: str) -> float:
 def list_packs(command: str, *more: str) -> list[list[Run]]:
     """Return the packs that a command trains."""
     script, options = parse_command(command, *more)
+    if not hasattr(script, "list_runs"):  # trains one model after the other
+        return [[Run(Flowers102(), method)] for method in script.methods(options).values()]
     with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", palette_or_default):
         return packs(script.list_runs(options).values())
 
@@ -181,8 +215,11 @@ def estimate_seconds(pack: list[Run]) -> float:
     """Return how long a pack takes if it has the GPU to itself."""
     method: Any = pack[0].method
     rate = float(RATES[type(method).__name__])
-    if getattr(method, "diff_mode", "") == "ridge":
-        rate = RIDGE_RATE
+    rate = float(DIFF_RATES.get(getattr(method, "diff_mode", ""), rate))
+    if getattr(method, "inner_steps", 3) > 3:
+        rate /= 1 + 0.1 * (method.inner_steps - 3)  # 17 steps more cost 1.7 times the operations of a step
+    if "flowers" in str(pack[0].recipe()["data"]):
+        rate = WIDE_RATE
     if "shapes3d" in str(pack[0].recipe()["data"]):
         rate *= COLOR_SHARE.get(type(method).__name__, 0.75)
     batches = 1 + (method.batch_size - 64) / 192 if method.batch_size > 64 else 1  # a large batch is less than its size
@@ -195,13 +232,55 @@ def estimate_minutes(job: str) -> float:
     return sum(map(estimate_command, JOBS[job])) / 60
 
 
-def main() -> None:
-    """Print every job."""
-    for job, commands in JOBS.items():
+ORDER = (  # by value
+    "palettes", "sweep", "digits", "cmnist", "translators", "dsprites-factor-vae", "dsprites-ours", "precision", "gin",
+    "starts", "table-3-baselines", "table-3-ours", "sweep-improved", "improved", "figure-3", "shapes3d-factor-vae",
+    "shapes3d-ours", "stability", "flowers", "wide", "packs", "sweep-baselines", "classification", "table-4",
+    "ablation", "strengths", "other-baselines",
+)  # fmt: skip
+LEASE_SECONDS = 26 * 60.0  # of a lease of 30 minutes
+
+
+def plan_leases(leases: int, jobs: Sequence[str] = ORDER, seconds: float = LEASE_SECONDS) -> list[list[str]]:
+    """Return the commands that leases of so many seconds take: each the first ones that fit into what is left.
+
+    A command never comes before those whose results it reads.
+    """
+    left = [(job, command) for job in jobs for command in JOBS[job]]
+    plans: list[list[str]] = []
+    for _ in range(leases):
+        free, plan, waiting = seconds, list[str](), list[tuple[str, str]]()
+        for job, command in left:
+            is_blocked = any(other in AFTER.get(job, ()) for other, _ in waiting)
+            if is_blocked or estimate_command(command) > free:
+                waiting.append((job, command))
+            else:
+                free -= estimate_command(command)
+                plan.append(command)
+        plans.append(plan)
+        left = waiting
+    return plans
+
+
+@dataclass(kw_only=True)
+class Options:
+    """Jobs of the queue."""
+
+    plan: int = 0
+    """Print what so many leases of 30 minutes can take, by value."""
+
+
+def main(options: Options) -> None:
+    """Print every job, or a plan."""
+    for k, commands in enumerate(plan_leases(options.plan), 1):
+        print_text(f"lease {k}: {sum(map(estimate_command, commands)) / 60:.0f} minutes")
+        for command in commands:
+            print_text(f"    {estimate_command(command) / 60:4.1f}  {command}")
+    for job, commands in () if options.plan else JOBS.items():
         print_text(f"{job}: {len(commands)} commands, about {estimate_minutes(job):.0f} minutes")
         for command in commands:
             print_text(f"    {command}")
 
 
 if __name__ == "__main__":
-    main()
+    main(tyro.cli(Options))

@@ -99,7 +99,7 @@ class Options:
     parallel: int = PARALLEL
     """Commands that train side by side."""
     more: str = ""
-    """Further flags of every command, e.g. "--seeds 10"."""
+    """Further flags of every command, e.g. --more="--seeds 10"."""
     smoke: int = 0
     """Train narrow networks for so many steps only, and leave the stored tables alone: results stay in STATE."""
     state: Path = Path("/tmp/unweave-queue")
@@ -118,7 +118,7 @@ class Worker:
         self.command, self.log, self.start = command, log_path(command, options.state), time.monotonic()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.with_suffix(SCORING).unlink(missing_ok=True)
-        share = str(max(1, CORES // options.parallel))
+        share = "1" if options.smoke else str(max(1, CORES // options.parallel))
         own = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": share, "TORCHINDUCTOR_COMPILE_THREADS": share}
         if is_measurement(command):  # it has the machine to itself
             own = {}
@@ -388,7 +388,7 @@ def as_arguments(options: Options) -> list[str]:
     """Return the command line of options."""
     named: dict[str, object] = {"limit": options.limit, "parallel": options.parallel, "smoke": options.smoke}
     named |= {"state": options.state, "stored": options.stored}
-    more = ["--more", options.more] if options.more else []
+    more = [f"--more={options.more}"] if options.more else []
     return [*options.jobs, *(word for name, value in named.items() for word in (f"--{name}", str(value))), *more]
 
 

@@ -45,6 +45,7 @@ NEIGHBORS = 3
 STEPS = {"full": 2_500, "small": 100}  # of the stored figures; enough to see it run
 CENTER, BORDER = 0.5, 0.125  # side of the square that stands for the flower, width of the frame for the background
 SHAPE = ("area", "width", "height", "slant", "sharpness")  # attributes of images that say something of the shape
+MIN_SPREAD = 1e-6  # of a property that varies
 MIN_KNOWN = 0.1  # R^2 from which a feature knows a property
 
 
@@ -171,6 +172,9 @@ def explained_properties(z: np.ndarray, properties: dict[str, np.ndarray], seed:
     train, test = train_test_split(np.arange(len(z)), test_size=0.5, random_state=seed)
     scores = []
     for values in properties.values():
+        if np.ptp(values, 0).max() < MIN_SPREAD:
+            scores.append(0.0)  # all photographs are alike: there is nothing to know
+            continue
         model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13))).fit(z[train], values[train])
         predicted = model.predict(z[test]).reshape(len(test), -1)
         scores.append(max(0.0, float(r2_score(values[test], predicted, multioutput="variance_weighted"))))
