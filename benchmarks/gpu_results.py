@@ -135,7 +135,7 @@ def save_cache(path: Path) -> None:
     with TemporaryDirectory() as folder:
         whole = Path(folder) / path.name
         compile_cache.pack_cache(whole)
-        content, size = whole.read_bytes(), int(MAX_FILE_MB * 1e6)
+        content, size = whole.read_bytes(), max(1, int(MAX_FILE_MB * 1e6))
     parts = [content[i : i + size] for i in range(0, len(content), size)]
     for old in cache_parts(path):
         old.unlink()

@@ -90,7 +90,8 @@ def usual_steps(options: Options) -> int:
 def table_options(options: Options) -> settings.Options:
     """Return the options of the paper's tables with the same data and networks."""
     steps = options.steps or usual_steps(options)
-    return settings.Options(table=options.data, scale=options.scale, converged=True, steps=steps, only=(OURS,))
+    converged = options.scale == "full"
+    return settings.Options(table=options.data, scale=options.scale, converged=converged, steps=steps, only=(OURS,))
 
 
 def make_data(options: Options) -> Resampled:
