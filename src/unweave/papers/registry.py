@@ -143,9 +143,9 @@ def _intervention() -> Iterator[Item]:
         yield Item(f"ablation-{data}", title, runs=({"table": data, "ablate": True},), **ablation)
     compared: dict[str, Any] = {"script": "intervention.translators", "small": small | {"seeds": 2}, "own": True}
     both = tuple({"data": data} for data in ("cmnist", "dsprites"))
-    yield Item("ablation-translators", "translators of L_diff at equal compute", runs=both, data=SPRITES, **compared)
+    yield Item("ablation-diff", "translators of L_diff at equal compute", runs=both, data=SPRITES, **compared)
     steadied = tuple({"data": data, "stability": True} for data in ("cmnist", "dsprites"))
-    yield Item("ablation-stability", "what makes seeds agree", runs=steadied, data=SPRITES, **compared)
+    yield Item("ablation-seeds", "what makes seeds agree", runs=steadied, data=SPRITES, **compared)
     shapes = ({"data": "shapes3d", "scale": "small", "seeds": 4, "steps": 4_000},)
     reduced = {"seeds": 1, "steps": 0}
     yield Item("figure-3-small", f"{ranks}, small networks", metric["script"], shapes, reduced, SHAPES, own=True)

@@ -1,8 +1,8 @@
 """Unsupervised disentanglement learning by intervention (2021), ours: which translator, and what makes seeds agree?
 
-unweave paper run intervention/ablation-translators                  # colored digits and a small dSprites; for a GPU
-unweave paper run intervention/ablation-stability                    # the same of what steadies the adversaries
-unweave paper run intervention/ablation-translators --scale small    # minutes on two cores
+unweave paper run intervention/ablation-diff                  # colored digits and a small dSprites; for a GPU
+unweave paper run intervention/ablation-seeds                    # the same of what steadies the adversaries
+unweave paper run intervention/ablation-diff --scale small    # minutes on two cores
 
 Translators are compared at equal compute: each has as many steps as it can take with the floating-point operations of
 `--steps` steps of the ridge. Half of the seeds choose, by the translation score on held-out images, which needs no
