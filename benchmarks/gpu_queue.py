@@ -9,7 +9,7 @@ python -m benchmarks.gpu_queue digits --smoke 2                    # does every 
 
 With `--wait`, the queue is started in the background unless it runs already, and goes on when the waiting ends. So one
 and the same line starts it, and is repeated to wait on. A machine that can install nothing needs the folder of
-`--pack`, as PYTHONPATH=scratch/gpu/packages:src and UNWEAVE_DATA=scratch/gpu/data.
+`--pack`, as PYTHONPATH=scratch/gpu/packages.zip:src and UNWEAVE_DATA=scratch/gpu/data.
 
 Processes share the GPU (by MPS, where it works) and its cores. A command that scores leaves its place to the next one.
 Commands of measurements run alone. The next command is the first one that can end in time, by its estimate.

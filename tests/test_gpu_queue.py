@@ -219,7 +219,7 @@ def test_the_folder_for_another_machine_has_packages_and_data(tmp_path, monkeypa
         "import sys, tyro, typeguard, rich; sys.exit(not all('folder' in m.__file__ for m in (tyro, typeguard, rich)))"
     )
     program = [sys.executable, "-c", code]
-    subprocess.run(program, check=True, env={"PYTHONPATH": str(tmp_path / "folder" / "packages")})
+    subprocess.run(program, check=True, env={"PYTHONPATH": str(tmp_path / "folder" / "packages.zip")})
 
 
 # Time -----------------------------------------------------------------------------------------------------------------
