@@ -101,6 +101,8 @@ def test_rank_correlations_and_intervals_are_those_of_scipy_and_of_resampling():
     assert low < value < high and 0.3 < high - low < 0.7
     with_gap = metric.correlate_pair(np.append(a, np.nan), np.append(b, 3.0))
     assert with_gap == (value, low, high), "a run without a score is left out"
+    for same in (np.ones(40), np.full(40, np.nan)):
+        assert np.isnan(metric.correlate_pair(a, same)).all()
 
 
 def test_agreement_has_an_interval_for_every_score_of_the_paper(tmp_path):

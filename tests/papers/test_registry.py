@@ -13,12 +13,14 @@ from unweave import InputError
 from unweave.cli.main import main as command
 from unweave.cli.paper import paper
 from unweave.papers.intervention import claims as intervention_claims
+from unweave.papers.readme import describe_item
 from unweave.papers.registry import find, items
 from unweave.papers.scripts import (
     describe_status,
     load_script,
     make_options,
     read_findings,
+    read_tables,
     stored_results,
     validate_options,
 )
@@ -126,6 +128,31 @@ def test_a_wheel_without_figures_has_the_same_status(tmp_path):
     assert not list(results.rglob("*.png"))
     for item in ITEMS.values():
         assert describe_status(item, results) == describe_status(item, stored_results())
+
+
+def test_results_of_converged_runs_take_the_place_of_the_others(tmp_path):
+    item = ITEMS["intervention/table-1"]
+    rows = {
+        "part": "correlated",
+        "seed": [0, 1],
+        "dci": 0.5,
+        "sap": 0.1,
+        "sap[mixed]": 0.4,
+        "irs": 0.6,
+        "translation": 0.1,
+    }
+    usual, *_ = make_options(item, "full", tmp_path)
+    for options, method in (
+        (usual, "intervention"),
+        (dataclasses.replace(usual, converged=True), "FactorVAE, gamma = 10"),
+    ):
+        folders = load_script(item).folders(options)
+        folders.create()
+        pd.DataFrame({"method": method} | rows).to_csv(folders.scores, index=False)
+        assert [table.rows[0][0] for table in read_tables(item, tmp_path)] == [method]
+    assert "100,000 steps" in read_findings(item, tmp_path).effort
+    assert "`unweave paper run intervention/table-1 --converged`" in describe_item("intervention/table-1", tmp_path)
+    assert "run intervention/table-1`" in describe_item("intervention/table-1", stored_results())
 
 
 def test_every_recorded_figure_is_stored():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +36,26 @@ def make_options(item: Item, scale: Scale, out: Path) -> list[Any]:
     return every
 
 
+def stored_options(item: Item, scale: Scale, out: Path) -> list[Any]:
+    """Return the options whose results below `out` count: those of converged runs if there are any."""
+    every, longer = make_options(item, scale, out), list[Any]()
+    for options in every if item.converged and scale == "full" else ():
+        changed = replace(options, **item.converged)
+        if changed not in longer and load_script(item).folders(changed).scores.is_file():
+            longer.append(changed)
+    return longer or every
+
+
+def describe_flags(item: Item, out: Path) -> str:
+    """Return the flags of the runs that count, e.g. " --converged"; empty where they are the usual ones."""
+    if stored_options(item, "full", out) == make_options(item, "full", out):
+        return ""
+    words = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in item.converged.items()
+    ]
+    return " " + " ".join(words)
+
+
 def validate_options(options: Any) -> None:
     """Raise an error for numbers that no script can run with."""
     for name, least in (("seeds", 1), ("datasets", 1), ("trials", 1), ("steps", 0)):
@@ -58,7 +79,7 @@ def read_findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
     if not item.script:
         return Findings()
     script = load_script(item)
-    return merge_findings(script.findings(options, item.part) for options in make_options(item, scale, out))
+    return merge_findings(script.findings(options, item.part) for options in stored_options(item, scale, out))
 
 
 def read_tables(item: Item, out: Path) -> list[TextTable]:
@@ -66,7 +87,7 @@ def read_tables(item: Item, out: Path) -> list[TextTable]:
     if not item.script:
         return []
     script = load_script(item)
-    return [table for options in make_options(item, "full", out) for table in script.tables(options)]
+    return [table for options in stored_options(item, "full", out) for table in script.tables(options)]
 
 
 def describe_status(item: Item, out: Path) -> str:

@@ -38,6 +38,7 @@ STEPS = {"full": 8_000, "small": 150}  # of the stored runs; enough to see it ru
 DCI = ("dci[rf]", "dci[trees]")  # by the random forests of the paper's Appendix D; the catalog's
 KEYS = ["part", "gamma", "seed"]
 MIN_CORRELATION = 0.3  # with DCI, for a score that ranks runs as DCI does
+MIN_RUNS = 3  # that can be ranked
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 POINTS = {"dsprites": 200_000, "shapes3d": 100_000}  # the paper's
 Part = Literal["independent", "correlated"]
@@ -165,6 +166,8 @@ def correlate_pair(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
     """Compute the Spearman correlation of two scores over runs, (n,) each, and its 95 % interval by resampled runs."""
     is_known = ~(np.isnan(a) | np.isnan(b))
     a, b = a[is_known], b[is_known]
+    if len(a) < MIN_RUNS or min(np.ptp(a), np.ptp(b)) == 0:
+        return np.nan, np.nan, np.nan  # all alike: nothing to rank
     samples = np.random.default_rng(0).integers(len(a), size=(1_000, len(a)))
     with np.errstate(invalid="ignore"):  # a constant sample has no correlation: NaN
         low, high = np.nanquantile(_rank_correlations(a[samples], b[samples]), [0.025, 0.975])
