@@ -279,9 +279,9 @@ def main(options: Options) -> None:
         print_text(f"lease {k}: {sum(map(estimate_command, commands)) / 60:.0f} minutes")
         for command in commands:
             print_text(f"    {estimate_command(command) / 60:4.1f}  {command}")
-    for job, commands in () if options.plan else JOBS.items():
-        print_text(f"{job}: {len(commands)} commands, about {estimate_minutes(job):.0f} minutes")
-        for command in commands:
+    for job in () if options.plan else JOBS:
+        print_text(f"{job}: {len(JOBS[job])} commands, about {estimate_minutes(job):.0f} minutes")
+        for command in JOBS[job]:
             print_text(f"    {command}")
 
 

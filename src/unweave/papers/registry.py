@@ -126,7 +126,7 @@ def _intervention() -> Iterator[Item]:
     metric: dict[str, Any] = {"script": "intervention.metric", "small": small | {"data": "dsprites"}}
     both_sets = {"data": "dsprites"}, {"data": "shapes3d"}
     ranks = "rank correlation of metrics"
-    long = {"steps": 30_000, "seeds": 5}
+    long: dict[str, Any] = {"steps": 30_000, "seeds": 5}
     yield Item("figure-3", ranks, runs=both_sets, data=f"{SPRITES}; {SHAPES}", converged=long, **metric)
     few = small | {"only": ("FactorVAE", "intervention"), "seeds": 1, "lambda_adv": 10.0}
     tables: dict[str, Any] = {"script": "intervention.tables", "small": few, "converged": {"converged": True}}

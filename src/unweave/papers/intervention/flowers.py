@@ -131,7 +131,7 @@ def tables(options: Options) -> list[TextTable]:
         path = folders(options).results / f"{name}.csv"
         if path.is_file():
             rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-            stored.append(TextTable(title, list(rows), rows.to_numpy().tolist(), key_columns=2))
+            stored.append(TextTable(title, [*map(str, rows)], rows.to_numpy().tolist(), key_columns=2))
     return stored
 
 
