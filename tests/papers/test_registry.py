@@ -87,11 +87,21 @@ def test_a_method_with_a_low_score_has_nothing_to_lose():
     scores = {"intervention": (0.01, 0.01), "x": (0.6, 0.4), "y": (0.5, 0.45)}
     parts = ("independent", "correlated")
     rows = pd.DataFrame([(m, parts[i], v) for m, both in scores.items() for i, v in enumerate(both)])
-    rows = rows.set_axis(["method", "part", "sap"], axis=1)
+    rows = rows.set_axis(["method", "part", "sap"], axis=1).assign(seed=0)
     found = compare(rows, "sap", ours, ["x", "y"], "cheap")
     assert found.claims[0].holds is False and "nothing to lose" in found.notes[0]
     found = compare(rows.replace(0.01, 0.55), "sap", ours, ["x", "y"], "cheap")
     assert found.claims[0].holds is None and not found.notes
+    several = pd.concat(
+        [
+            rows.replace(0.01, 0.55).assign(
+                seed=k, sap=lambda r, k=k: r["sap"] - 0.01 * k * (r["part"] == "correlated")
+            )
+            for k in range(5)
+        ]
+    )
+    (claim,) = compare(several, "sap", ours, ["x"], "cheap").claims
+    assert claim.holds and claim.p < 0.001, "losses of 0.00 to 0.04, and of 0.20 to 0.24"
 
 
 @pytest.mark.parametrize("name", ["intervention/table-1", "swap-contrast/table-1", "swap-contrast/table-3"])
