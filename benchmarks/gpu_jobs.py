@@ -53,7 +53,8 @@ DIFF_RATES = {"ridge": 1_650, "off": 2_200, "random-features": 1_500, "persisten
 WIDE_RATE = 110  # of two models with the networks for flowers; not measured
 LANES, SHARES = (1, 3, 10, 32), (0.32, 0.62, 1.0, 1.3)  # of the rate of ten lanes, for beta-VAEs
 COLOR_SHARE = {"SwapContrast": 0.4, "CNNClassifier": 0.4}  # of the rate, for three channels of 64 x 64; others: 0.75
-SCORE_SECONDS = {"intervention.metric": 5.0}  # of a run on the GPU, by script: translators that are networks
+# Seconds of a run by a part of its command: translators that are networks; depths of forests by cross-validation.
+SCORE_SECONDS = {"intervention.metric": 5.0, "--table shapes3d": 16.0}
 COMMAND_SECONDS, PACK_SECONDS = 15.0, 5.0  # of starting one beside others: imports, data, a part of compiling
 SETS = "independent", "correlated"
 
@@ -192,8 +193,8 @@ def estimate_command(command: str) -> float:
     """Return the seconds that a command needs if it has the GPU to itself."""
     if command in MEASUREMENTS:
         return MEASUREMENTS[command]
-    every, scoring = list_packs(command), SCORE_SECONDS.get(command.partition(" ")[0], 0.0)
-    return COMMAND_SECONDS + sum(estimate_seconds(pack) + scoring * len(pack) for pack in every)
+    scoring = sum(seconds for part, seconds in SCORE_SECONDS.items() if part in command)
+    return COMMAND_SECONDS + sum(estimate_seconds(pack) + scoring * len(pack) for pack in list_packs(command))
 
 
 def list_packs(command: str, *more: str) -> list[list[Run]]:

@@ -58,9 +58,12 @@ def main(state: Path, flag: Path, steps: int, command: str, *more: str) -> None:
 
 def shorten_runs(script: Any, steps: int) -> None:
     """Let the methods of a script train for so many steps only, narrow networks, and score them on few observations."""
-    list_runs = script.list_runs
     palettes.MAX_TEST_DIGITS, scoring.MAX_TEST_IMAGES = SMOKE_DIGITS, SMOKE_IMAGES
+    if not hasattr(script, "list_runs"):  # trains one model after the other
+        script.methods = partial(list_short_methods, script.methods, steps)
+        return
     script.execute = partial(script.execute, evaluated=SMOKE_IMAGES)
+    list_runs = script.list_runs
 
     def list_short_runs(*args: Any) -> dict[Any, Run]:
         runs: dict[Any, Run] = list_runs(*args)
@@ -69,6 +72,14 @@ def shorten_runs(script: Any, steps: int) -> None:
         return {head: Run(run.data, run.method) for head, run in runs.items()}  # whose keys are those of short runs
 
     script.list_runs = list_short_runs
+
+
+def list_short_methods(methods: Any, steps: int, *args: Any) -> dict[str, Any]:
+    """Return the methods of a script with few steps and narrow networks."""
+    every: dict[str, Any] = methods(*args)
+    for method in every.values():
+        shorten(method, steps)
+    return every
 
 
 def shorten(method: Any, steps: int) -> None:

@@ -320,6 +320,17 @@ def test_a_smoke_test_has_few_steps_and_all_else(monkeypatch):
     assert gpu_queue_worker.palettes.MAX_TEST_DIGITS < 1_000
 
 
+def test_a_smoke_test_of_flowers_has_few_steps(monkeypatch):
+    (command,) = gpu_jobs.JOBS["flowers"]
+    script, options = gpu_jobs.parse_command(command)
+    monkeypatch.setattr(script, "methods", script.methods)
+    for module, name in ((gpu_queue_worker.palettes, "MAX_TEST_DIGITS"), (gpu_queue_worker.scoring, "MAX_TEST_IMAGES")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    assert {method.steps for method in script.methods(options).values()} == {20_000}
+    gpu_queue_worker.shorten_runs(script, 3)
+    assert {method.steps for method in script.methods(options).values()} == {3}
+
+
 def test_workers_read_the_tables_of_the_queue(tmp_path, monkeypatch):
     monkeypatch.setenv(gpu_queue.RESULTS_VARIABLE, str(tmp_path))
     assert gpu_queue_worker.palettes.stored_results() == tmp_path
