@@ -54,7 +54,7 @@ WIDE_RATE = 110  # of two models with the networks for flowers; not measured
 LANES, SHARES = (1, 3, 10, 32), (0.32, 0.62, 1.0, 1.3)  # of the rate of ten lanes, for beta-VAEs
 COLOR_SHARE = {"SwapContrast": 0.4, "CNNClassifier": 0.4}  # of the rate, for three channels of 64 x 64; others: 0.75
 # Seconds of a run by a part of its command: translators that are networks; depths of forests by cross-validation.
-SCORE_SECONDS = {"intervention.metric": 5.0, "--table shapes3d": 16.0}
+SCORE_SECONDS = {"intervention.metric": 5.0, "--table shapes3d": 10.0}
 COMMAND_SECONDS, PACK_SECONDS = 15.0, 5.0  # of starting one beside others: imports, data, a part of compiling
 SETS = "independent", "correlated"
 

@@ -67,7 +67,7 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     """Form of L_adv for encoder and decoder: log(1 - D), or -log D, whose gradient does not vanish."""
     diff_mode: DiffMode = "data"
     """Translator of L_diff. 'data', 'steps': a network after a few steps, Algorithm 1; the gradient goes through the
-    image pairs only, or through the steps too. 'persistent': a network that is told the exchange and trained all along.
+    image pairs only, or through the steps too. 'persistent': a network that knows the exchange, trained all along.
     'ridge': ridge regression between pixels, which is best in our studies. 'random-features': of the change on features
     of a fixed random network. 'off': no L_diff."""
     inner_steps: int = 3
@@ -135,8 +135,8 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         if self.discriminator_norm == "spectral":
             net.discriminator = apply_spectral_norm(net.discriminator)
         if self.diff_mode in ("data", "steps", "persistent"):
-            told = 3 * codes if self.diff_mode == "persistent" else 0
-            inner = build_autoencoder(shape, self.translator, self.translator + told, sizes)
+            extra = 3 * codes if self.diff_mode == "persistent" else 0
+            inner = build_autoencoder(shape, self.translator, self.translator + extra, sizes)
             net.translator = nn.Sequential(inner.encoder, inner.decoder)
         if self.diff_mode == "random-features":
             net.random = build_random_features(shape, sizes._replace(hidden=(), layers=(self.translator,)))

@@ -75,15 +75,15 @@ def feature_difficulty(method: Any, net: Any, z: Tensor, z_r: Tensor, mask: Tens
 def persistent_difficulty(method: Any, net: Any, z: Tensor, z_r: Tensor, mask: Tensor, weight: Tensor) -> Tensor:
     """Return L_diff for a translator M_theta(u, t) that is trained by Adam in every step, and never starts again.
 
-    It is told the exchange, t = (mask, mask a, mask b), since it must serve all of them; one that starts again
+    It knows the exchange, t = (mask, mask a, mask b), since it must serve all of them; one that starts again
     finds out from its pairs. theta minimizes L_trans on the pairs of the batch, where encoder and decoder get no
     gradient; these minimize L_trans on fresh pairs, without the entropy of the images.
     """
     u, v, u_new, v_new = translation_pairs(method, net, z, z_r, mask, weight)
-    told = torch.cat([mask[0].to(z.dtype), *(mask[0] * z_r[:2]).detach()]).expand(len(u), -1)
+    task = torch.cat([mask[0].to(z.dtype), *(mask[0] * z_r[:2]).detach()]).expand(len(u), -1)
     encoder, decoder = net.translator
-    learned = decoder(torch.cat([encoder(u.detach()), told], 1))
-    translated = apply_frozen(decoder, torch.cat([apply_frozen(encoder, u_new), told], 1))
+    learned = decoder(torch.cat([encoder(u.detach()), task], 1))
+    translated = apply_frozen(decoder, torch.cat([apply_frozen(encoder, u_new), task], 1))
     train = method.reconstruction_loss(v.detach(), learned).mean()
     return excess_loss(method, v_new, method.decoder_mean(translated)) + train - train.detach()
 
