@@ -1,14 +1,15 @@
 """The queue of the papers' tables: its packs, a job that is stopped and resumed, and how results are merged."""
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
-from unittest import mock
+from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks import gpu_jobs, gpu_queue, gpu_results, gpu_sharing
+from benchmarks import gpu_jobs, gpu_queue, gpu_queue_worker, gpu_results, gpu_sharing
 
 from unweave import InputError
 
@@ -38,6 +39,7 @@ def queue(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_queue, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(gpu_queue, "POLL_INTERVAL", 0.02)
     monkeypatch.setattr(gpu_queue, "save_cache", lambda path: None)
+    monkeypatch.setattr(gpu_queue, "estimate_command", lambda command: 0.0)
 
     def run(*names, limit, first=30.0, table=None, **options):
         monkeypatch.setattr(gpu_queue, "JOBS", table or {"job": names})
@@ -53,14 +55,26 @@ def queue(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("job", gpu_jobs.JOBS)
 def test_all_seeds_and_strengths_of_a_class_are_one_pack(job):
-    with mock.patch("unweave.papers.swap_contrast.tables.chosen_palette", lambda: "adjacent-60-45"):
-        for command in gpu_jobs.JOBS[job]:
-            packs = gpu_jobs.list_packs(command)
-            kinds = [(json.dumps(pack[0].recipe()["data"]), pack[0].method.pack_signature()) for pack in packs]
-            assert len(kinds) == len(set(kinds)) and all(2 <= len(pack) <= 30 for pack in packs)
-            for pack in packs:  # alone on the GPU it ends within a lease of the machine
-                assert 0 < gpu_jobs.estimate_seconds(pack) < 25 * 60
+    for command in gpu_jobs.JOBS[job]:
+        if gpu_queue.is_measurement(command):
+            continue
+        packs = gpu_jobs.list_packs(command)
+        kinds = [(json.dumps(pack[0].recipe()["data"]), pack[0].method.pack_signature()) for pack in packs]
+        assert len(kinds) == len(set(kinds)) and all(2 <= len(pack) <= 30 for pack in packs if job != "flowers")
+        for pack in packs:  # alone on the GPU it ends within a lease of the machine
+            assert 0 < gpu_jobs.estimate_seconds(pack) < 25 * 60
     assert gpu_jobs.estimate_minutes(job) < 90
+
+
+def test_every_job_has_a_place_in_the_plan_after_those_that_it_reads():
+    assert sorted(gpu_jobs.ORDER) == sorted(gpu_jobs.JOBS)
+    plans = gpu_jobs.plan_leases(40)
+    commands = [command for plan in plans for command in plan]
+    assert sorted(commands) == sorted(command for _, command in COMMANDS)
+    assert all(sum(map(gpu_jobs.estimate_command, plan)) <= gpu_jobs.LEASE_SECONDS for plan in plans)
+    for job, before in gpu_jobs.AFTER.items():
+        first = min(commands.index(command) for command in gpu_jobs.JOBS[job])
+        assert all(commands.index(command) < first for other in before for command in gpu_jobs.JOBS[other])
 
 
 def test_commands_of_a_job_come_after_those_that_they_read():
@@ -171,8 +185,12 @@ def test_a_queue_in_the_background_goes_on_and_is_waited_for(tmp_path):
     options = gpu_queue.Options(
         jobs=(), limit=20.0, wait=30.0, state=tmp_path / "state", collect=tmp_path / "out", stored=tmp_path / "stored"
     )
-    arguments = gpu_queue.as_arguments(options)
-    assert gpu_queue.tyro.cli(gpu_queue.Options, args=arguments) == gpu_queue.replace(options, wait=0.0, collect=None)
+    assert gpu_queue.tyro.cli(gpu_queue.Options, args=gpu_queue.as_arguments(options)) == gpu_queue.replace(
+        options, wait=0.0, collect=None
+    )
+    arguments = gpu_queue.as_arguments(gpu_queue.replace(options, more="--seeds 2", smoke=3))
+    parsed = gpu_queue.tyro.cli(gpu_queue.Options, args=arguments)
+    assert (parsed.more, parsed.smoke) == ("--seeds 2", 3)
     gpu_queue.start_in_background(arguments, options.state)
     assert gpu_queue.main(options) and not gpu_queue.is_running(options.state)
     status = (tmp_path / "out" / "status.txt").read_text()
@@ -201,4 +219,189 @@ def test_the_folder_for_another_machine_has_packages_and_data(tmp_path, monkeypa
         "import sys, tyro, typeguard, rich; sys.exit(not all('folder' in m.__file__ for m in (tyro, typeguard, rich)))"
     )
     program = [sys.executable, "-c", code]
-    subprocess.run(program, check=True, env={"PYTHONPATH": str(tmp_path / "folder" / "packages")})
+    subprocess.run(program, check=True, env={"PYTHONPATH": str(tmp_path / "folder" / "packages.zip")})
+
+
+# Time -----------------------------------------------------------------------------------------------------------------
+
+
+def started(queue_state):
+    """Return the commands that were started, in order."""
+    lines = (queue_state / "status.txt").read_text().splitlines()
+    return [line.partition("started: ")[2] for line in lines if "started: " in line]
+
+
+def test_a_command_that_cannot_end_in_time_is_passed_over(queue, tmp_path, monkeypatch):
+    seconds = {"long": 100.0, "a": 0.1, "b": 0.1}
+    monkeypatch.setattr(gpu_queue, "estimate_command", seconds.__getitem__)
+    assert queue("long", "a", "b", limit=10.0, first=0.2, parallel=1)
+    assert started(tmp_path / "state")[:2] == ["a", "b"], "in their order"
+    assert started(tmp_path / "state")[2:] == ["long"], "nothing else is left, and it may have a checkpoint"
+
+
+def test_the_time_that_others_still_need_is_taken_into_account(queue, tmp_path, monkeypatch):
+    seconds = {"a": 3.0, "b": 3.0, "c": 0.1}
+    monkeypatch.setattr(gpu_queue, "estimate_command", seconds.__getitem__)
+    queue("a", "b", "c", limit=5.0, first=1.0, parallel=3)
+    assert started(tmp_path / "state")[:2] == ["a", "c"]
+
+
+def test_a_measurement_has_the_machine_to_itself(queue, tmp_path):
+    measurement = "measure: true"
+    jobs = {"job": ("a", measurement, "b")}
+    assert queue(limit=30, first=0.5, table=jobs)
+    lines = [
+        line.split(" ", 1)[1].partition(" after")[0]
+        for line in (tmp_path / "state" / "status.txt").read_text().splitlines()
+    ]
+    assert lines[:2] == ["started: a", "started: b"] and lines[4] == f"started: {measurement}"
+
+
+def test_workers_of_a_queue_that_was_killed_are_ended(queue, tmp_path):
+    logs = tmp_path / "state" / "logs"
+    logs.mkdir(parents=True)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    own = subprocess.Popen([*sleeper, str(tmp_path / "state")], start_new_session=True)
+    other = subprocess.Popen(sleeper, start_new_session=True)  # has the number of an earlier worker by chance
+    for name, process in (("own", own), ("other", other)):
+        (logs / f"{name}.pid").write_text(str(process.pid))
+    assert queue("a", limit=30, first=0.0)
+    assert own.wait(timeout=10) != 0 and other.poll() is None
+    other.kill()
+    other.wait()
+    assert not list(logs.glob("*.pid"))
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_does_not_fit_stops_nothing(queue, tmp_path):
+    path = tmp_path / "stored" / "intervention" / "results" / "cmnist" / "a.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("other,columns\n1,2\n")
+    assert queue("a", "b", limit=30, first=0.0)
+    assert "not merged: intervention/results/cmnist/a.csv" in (tmp_path / "state" / "status.txt").read_text()
+    assert (path.parent / "b.csv").is_file() and path.read_text() == "other,columns\n1,2\n"
+
+
+def test_models_and_runs_are_no_results(tmp_path):
+    for name in ("runs/key/scores.json", "model-ours/config.json", "scores.csv", ".tmp/scores.csv", ".scores.csv"):
+        path = tmp_path / "gin" / "results" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    assert [str(path) for path in gpu_results.list_results(tmp_path)] == ["gin/results/scores.csv"]
+
+
+def test_a_smoke_test_leaves_the_stored_tables_alone(queue, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_queue, "STORED", tmp_path / "stored")
+    assert queue("a", limit=30, first=0.0, smoke=2)
+    assert not (tmp_path / "stored").exists() and list((tmp_path / "state" / "stored").rglob("a.csv"))
+
+
+def test_a_worker_gets_further_flags():
+    arguments = gpu_queue.worker_arguments("a --b c", gpu_queue.Options(smoke=2, more="--d 'e f'"), Path("x.log"))
+    assert arguments[-5:] == ["x.scoring", "2", "a --b c", "--d", "e f"]
+
+
+def test_a_smoke_test_has_few_steps_and_all_else(monkeypatch):
+    (command, *_) = gpu_jobs.JOBS["dsprites-ours"]
+    script, options = gpu_jobs.parse_command(command)
+    before = script.list_runs(options)
+    for name in ("list_runs", "execute"):
+        monkeypatch.setattr(script, name, getattr(script, name))
+    for module, name in ((gpu_queue_worker.palettes, "MAX_TEST_DIGITS"), (gpu_queue_worker.scoring, "MAX_TEST_IMAGES")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    gpu_queue_worker.shorten_runs(script, 3)
+    after = script.list_runs(options)
+    assert [*after] == [*before]
+    for head, run in after.items():
+        assert run.data.recipe() == before[head].data.recipe() and run.key != before[head].key
+        assert (run.method.steps, len(run.method.widths)) == (3, len(before[head].method.widths))
+    assert gpu_queue_worker.palettes.MAX_TEST_DIGITS < 1_000
+
+
+def test_a_smoke_test_of_flowers_has_few_steps(monkeypatch):
+    (command,) = gpu_jobs.JOBS["flowers"]
+    script, options = gpu_jobs.parse_command(command)
+    monkeypatch.setattr(script, "methods", script.methods)
+    for module, name in ((gpu_queue_worker.palettes, "MAX_TEST_DIGITS"), (gpu_queue_worker.scoring, "MAX_TEST_IMAGES")):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    assert {method.steps for method in script.methods(options).values()} == {20_000}
+    gpu_queue_worker.shorten_runs(script, 3)
+    assert {method.steps for method in script.methods(options).values()} == {3}
+
+
+def test_workers_read_the_tables_of_the_queue(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpu_queue.RESULTS_VARIABLE, str(tmp_path))
+    assert gpu_queue_worker.palettes.stored_results() == tmp_path
+    monkeypatch.delenv(gpu_queue.RESULTS_VARIABLE)
+    assert gpu_queue_worker.palettes.stored_results().name == "papers"
+
+
+@pytest.mark.parametrize("megabytes", [10.0, 1e-4, 1e-9])
+def test_a_large_cache_comes_back_in_parts(tmp_path, monkeypatch, megabytes):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    cache = gpu_results.compile_cache
+    gpu_results.save_cache(tmp_path / "cache.tar.gz")
+    assert not gpu_results.cache_parts(tmp_path / "cache.tar.gz"), "nothing was compiled"
+    cache.private_folder(cache.compile_folder())
+    cache.mark_compiled("a step")
+    monkeypatch.setattr(gpu_results, "MAX_FILE_MB", megabytes)
+    gpu_results.save_cache(tmp_path / "cache.tar.gz")
+    parts = gpu_results.cache_parts(tmp_path / "cache.tar.gz")
+    assert {10.0: len(parts) == 1, 1e-4: 1 < len(parts) <= 4, 1e-9: not parts}[megabytes], "at most four files"
+    cache.clear_cache()
+    if parts:
+        assert gpu_results.load_cache(tmp_path / "cache.tar.gz") == 1 and cache.step_file("a step").is_file()
+
+
+def test_missing_data_of_a_pack_are_named(tmp_path):
+    with pytest.raises(InputError, match="flowers102"):
+        gpu_results.pack_folder(tmp_path / "folder", tmp_path / "data", ("flowers102",))
+
+
+# Rates of packs -------------------------------------------------------------------------------------------------------
+
+STUB = """#!/usr/bin/env bash
+echo "$*" >> "$CALLS"
+case "$*" in *--warm*) echo '{"case"';; *"cache pack"*) touch "${@: -1}";; esac
+"""
+
+
+@pytest.mark.parametrize("stage", gpu_jobs.STAGES)
+def test_every_stage_of_the_measurements_calls_programs_that_exist(stage, tmp_path):
+    stub = tmp_path / "python"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    environment = os.environ | {"PYTHON": str(stub), "CALLS": str(tmp_path / "calls")}
+    command = f"{gpu_jobs.MEASUREMENT}bash benchmarks/gpu_packs.sh {stage}"
+    arguments = gpu_queue.worker_arguments(command, gpu_queue.Options(state=tmp_path), tmp_path / "x.log")
+    subprocess.run(arguments, check=True, env=environment, capture_output=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    out = tmp_path / gpu_results.MEASURED
+    assert {"gpu.json", "profile.json", "precision.csv"} <= {path.name for path in out.iterdir()}
+    for call in calls:
+        assert str(out) in call or call.startswith("-m unweave cache")
+    expected = {"packs": 16, "wide": 16, "gin": 2, "starts": 21, "precision": 1}
+    assert len(calls) == expected[stage]
+    names = {
+        name for call in calls if "--cases" in call for name in [call.partition("--cases ")[2].partition(" --")[0]]
+    }
+    from benchmarks.gpu import cases
+
+    assert names <= {*cases()}
+
+
+def test_measurements_are_merged_where_they_are_stored(tmp_path):
+    state = tmp_path / "state"
+    (state / gpu_results.MEASURED).mkdir(parents=True)
+    for name in ("gpu.json", "starts.log"):
+        (state / gpu_results.MEASURED / name).write_text("{}")
+    gpu_results.collect(state, tmp_path / "out")
+    (tmp_path / "measured").mkdir()
+    assert not gpu_results.merge_archive(
+        tmp_path / "out" / "results.tar.gz", tmp_path / "stored", tmp_path / "measured"
+    )
+    assert [path.name for path in (tmp_path / "measured").iterdir()] == ["gpu.json"]
+    assert not (tmp_path / "stored").exists()

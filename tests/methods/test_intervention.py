@@ -12,13 +12,17 @@ from torch.func import functional_call
 from unweave import InputError
 from unweave.data.conversion import as_data
 from unweave.methods import InterventionAutoencoder
-from unweave.methods.intervention import (
+from unweave.methods.intervention import squared_slope
+from unweave.methods.translators import (
+    DIFFICULTIES,
     MAX_GRADIENT_NORM,
-    RIDGE_STRENGTH,
-    invert_regularized,
-    predict_by_ridge,
+    build_random_features,
+    network_difficulty,
+    ridge_difficulty,
     set_feature,
 )
+from unweave.nn.autoencoder import LayerSizes
+from unweave.nn.ridge import RIDGE_STRENGTH, invert_regularized, predict_by_ridge
 from unweave.training.loop import train
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "discriminator_hidden": (8,), "translator": 4, "inner_steps": 2}
@@ -149,7 +153,9 @@ def test_difficulty_is_the_loss_on_fresh_pairs_after_s_steps_on_other_pairs(read
     u, v = net.decoder(set_feature(z_r, a, b, own)).chunk(2)
     expected = 0.5 * (functional_call(net.translator, theta, (u,)) - v).square().sum(1).mean()
     for diff_mode in ("data", "steps"):
-        difficulty = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(1.0))
+        difficulty = network_difficulty(
+            replace_setting(method, diff_mode=diff_mode), net, z, z_r, own, torch.tensor(1.0)
+        )
         assert float(difficulty) == pytest.approx(float(expected), rel=1e-4)
 
 
@@ -159,7 +165,9 @@ def test_the_weight_of_the_difficulty_scales_the_gradient_of_the_autoencoder(rea
     def slopes(weight, diff_mode="data"):
         z, z_r = net.encoder(batch["x"]), net.encoder(batch["x_r"])
         own = method.feature_mask(torch.tensor([1]), z)
-        difficulty = replace_setting(method, diff_mode=diff_mode).difficulty(net, z, z_r, own, torch.tensor(weight))
+        difficulty = network_difficulty(
+            replace_setting(method, diff_mode=diff_mode), net, z, z_r, own, torch.tensor(weight)
+        )
         parts = [*net.decoder.parameters()], [*net.translator.parameters()]
         grads = torch.autograd.grad(difficulty, parts[0] + parts[1], materialize_grads=True)
         return torch.cat([g.flatten() for g in grads[: len(parts[0])]]), grads[len(parts[0]) :]
@@ -208,19 +216,24 @@ def test_ridge_difficulty_is_zero_for_a_linear_exchange(ready):
     z, z_r = batch["x"][:, :3], batch["x_r"][:, :3]
     own = method.feature_mask(torch.tensor([1]), z)
     net.decoder = nn.Linear(3, 6)  # exchanging is adding a constant
-    easy = method.ridge_difficulty(net, z, z_r, own, torch.tensor(1.0))
+    easy = ridge_difficulty(method, net, z, z_r, own, torch.tensor(1.0))
     net.decoder = nn.Sequential(nn.Linear(3, 6), Squared())
-    hard = method.ridge_difficulty(net, z, z_r, own, torch.tensor(1.0))
+    hard = ridge_difficulty(method, net, z, z_r, own, torch.tensor(1.0))
     assert float(easy.detach()) < 0.02 * float(hard.detach())
     (slope,) = torch.autograd.grad(
-        method.ridge_difficulty(net, z, z_r, own, torch.tensor(0.0)), [net.decoder[0].weight]
+        ridge_difficulty(method, net, z, z_r, own, torch.tensor(0.0)), [net.decoder[0].weight]
     )
     assert float(slope.abs().max()) == 0
 
 
-def test_ridge_difficulty_works_in_packs(sheet):
+NEW_TRANSLATORS = ("persistent", "ridge", "random-features")
+
+
+@pytest.mark.parametrize("diff_mode", ["data", *NEW_TRANSLATORS])
+def test_every_translator_works_in_packs(diff_mode, sheet):
     data = as_data(sheet)
-    settings = SMALL | {"features": 3, "diff_after": 0.0, "diff_mode": "ridge", "steps": 5}
+    settings = SMALL | {"features": 3, "diff_after": 0.0, "diff_mode": diff_mode, "steps": 5}
+    settings |= {"discriminator_norm": "spectral", "gradient_penalty": 0.1, "weight_average": 0.9}
     pack = [InterventionAutoencoder(**settings, seed=seed) for seed in (0, 1)]
     alone = InterventionAutoencoder(**settings, seed=1)
     for method in (*pack, alone):
@@ -228,6 +241,117 @@ def test_ridge_difficulty_works_in_packs(sheet):
     assert train(pack, data, strategy="stack", compiling="never") == [None, None]
     assert train([alone], data) == [None]
     np.testing.assert_allclose(pack[1].transform(sheet), alone.transform(sheet), atol=1e-5)
+
+
+def exchange(x, x_r):
+    """Return codes of a batch, and the mask of their second feature."""
+    z, z_r = x[:, :3], x_r[:, :3]
+    return z, z_r, torch.tensor([[False, True, False]])
+
+
+def test_features_of_a_random_network_translate_what_pixels_do_not(sheet):
+    """The change depends on the sign of another code, which a linear map of the image cannot know."""
+    torch.manual_seed(0)
+    x, x_r = torch.randn(2, 200, 6)
+    z, z_r, mask = exchange(x, x_r)
+    z_r[0, 1], z_r[1, 1] = -1.0, 1.0
+    method = InterventionAutoencoder(**SMALL | {"features": 3, "translator": 200}).fit(sheet)
+    net = nn.Module()
+    net.decoder = SignedExchange()
+    net.random = build_random_features((6,), LayerSizes(layers=(200,)))
+    losses = {
+        name: float(DIFFICULTIES[name](method, net, z, z_r, mask, torch.tensor(1.0))) for name in NEW_TRANSLATORS[1:]
+    }
+    assert losses["random-features"] < 0.5 * losses["ridge"]
+    net.decoder = nn.Linear(3, 6)  # the change is the same everywhere, so both know it
+    for name in NEW_TRANSLATORS[1:]:
+        assert float(DIFFICULTIES[name](method, net, z, z_r, mask, torch.tensor(1.0))) < 0.01
+    assert not any("bias" in name and p.any() for name, p in net.random.named_parameters())
+
+
+class SignedExchange(nn.Module):
+    """Codes (n, 3) -> images (n, 6) in which the second code counts only where both are positive."""
+
+    def forward(self, z):
+        shown = z[:, :1].relu() * z[:, 1:2].relu()
+        return torch.cat([z[:, :1], z[:, 2:], shown, shown, shown, shown], 1)
+
+
+def test_the_random_network_stays_as_it_is_and_the_persistent_one_learns(sheet):
+    for diff_mode, part in (("random-features", "random"), ("persistent", "translator")):
+        method = InterventionAutoencoder(**SMALL | {"features": 3, "diff_mode": diff_mode, "diff_after": 0.0}).fit(
+            sheet
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(method.seed)
+            initial = dict(getattr(method.build((6,)), part).named_parameters())
+        trained = dict(getattr(method.net_, part).named_parameters())
+        assert [torch.equal(trained[k], initial[k]) for k in trained] == [part == "random"] * len(trained)
+
+
+def test_random_features_of_images_keep_their_place():
+    for shape in ((1, 16, 16), (16, 16)):
+        net = build_random_features(shape, LayerSizes(widths=(4, 8), hidden=()))
+        assert net(torch.rand(2, *shape)).shape == (2, 8 * 4 * 4)
+
+
+def test_a_persistent_translator_is_told_the_exchange_and_trained_on_other_pairs(ready):
+    method, net, batch = ready(diff_mode="persistent")
+    z, z_r, mask = net.encoder(batch["x"]), net.encoder(batch["x_r"]), torch.tensor([[False, True, False]])
+    difficulty = DIFFICULTIES["persistent"](method, net, z, z_r, mask, torch.tensor(1.0))
+
+    def translate(images):
+        a, b = z_r[:2, 1]
+        told = torch.tensor([[0, 1, 0, 0, a, 0, 0, b, 0]]).expand(len(images), -1)
+        return net.translator[1](torch.cat([net.translator[0](images), told], 1))
+
+    u, v = net.decoder(set_feature(z_r, z_r[:1], z_r[1:2], mask)).chunk(2)
+    expected = 0.5 * (translate(u) - v).square().sum(1).mean()
+    assert float(difficulty) == pytest.approx(float(expected), rel=1e-4)
+    of_fresh = torch.autograd.grad(expected, [*net.decoder.parameters()], retain_graph=True)
+    parts = {"translator": net.translator, "decoder": net.decoder}
+    slopes = {k: torch.autograd.grad(difficulty, [*m.parameters()], retain_graph=True) for k, m in parts.items()}
+    u, v = (part.detach() for part in net.decoder(set_feature(z, z_r[:1], z_r[1:2], mask)).chunk(2))
+    trained = 0.5 * (translate(u) - v).square().sum(1).mean()
+    for own, other in zip(
+        slopes["translator"], torch.autograd.grad(trained, [*net.translator.parameters()]), strict=True
+    ):
+        torch.testing.assert_close(own, other)
+    for own, other in zip(slopes["decoder"], of_fresh, strict=True):  # the translator's own loss has no gradient to it
+        torch.testing.assert_close(own, other)
+    off = DIFFICULTIES["persistent"](method, net, z, z_r, mask, torch.tensor(0.0))
+    assert not any(bool((g != 0).any()) for g in torch.autograd.grad(off, [*net.decoder.parameters()]))
+
+
+def test_the_gradient_penalty_is_that_of_the_logits_on_real_images(ready):
+    linear = nn.Linear(6, 1)
+    expected = float(linear.weight.square().sum()) / 2
+    assert float(squared_slope(linear, torch.randn(5, 6))) == pytest.approx(expected, rel=1e-5)
+    method, net, batch = ready(gradient_penalty=3.0)
+    terms = method.loss(net, batch)
+    others = sum(
+        weight * terms[name] for name, weight in (("rec", 1), ("in", 0.25), ("adv", 10), ("critic", 1), ("diff", 1))
+    )
+    assert float(terms["loss"]) == pytest.approx(float(others + 3 * terms["penalty"]), rel=1e-5)
+    z = net.encoder(batch["x"])
+    real = net.decoder(z).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(net.discriminator(real).sum(), real)
+    assert float(terms["penalty"]) == pytest.approx(float(slope.square().sum(1).mean() / 2), rel=1e-4)
+    grads = torch.autograd.grad(terms["penalty"], [*net.parameters()], allow_unused=True)
+    moved = {
+        n.split(".")[0] for (n, _), g in zip(net.named_parameters(), grads, strict=True) if g is not None and g.any()
+    }
+    assert moved == {"discriminator"}
+
+
+def test_a_normalized_discriminator_has_slopes_of_at_most_one(ready):
+    _, net, _ = ready(discriminator_norm="spectral")
+    with torch.no_grad():
+        for p in net.discriminator.parameters():
+            p.mul_(30)
+    x, y = torch.randn(2, 200, 6)
+    slope = (net.discriminator(x) - net.discriminator(y))[:, 0].abs() / (x - y).norm(dim=1)
+    assert float(slope.max()) < 1.02
 
 
 def test_the_difficulty_acts_after_its_share_of_the_steps(ready):

@@ -13,12 +13,14 @@ from unweave import InputError
 from unweave.cli.main import main as command
 from unweave.cli.paper import paper
 from unweave.papers.intervention import claims as intervention_claims
+from unweave.papers.readme import describe_item
 from unweave.papers.registry import find, items
 from unweave.papers.scripts import (
     describe_status,
     load_script,
     make_options,
     read_findings,
+    read_tables,
     stored_results,
     validate_options,
 )
@@ -85,11 +87,21 @@ def test_a_method_with_a_low_score_has_nothing_to_lose():
     scores = {"intervention": (0.01, 0.01), "x": (0.6, 0.4), "y": (0.5, 0.45)}
     parts = ("independent", "correlated")
     rows = pd.DataFrame([(m, parts[i], v) for m, both in scores.items() for i, v in enumerate(both)])
-    rows = rows.set_axis(["method", "part", "sap"], axis=1)
+    rows = rows.set_axis(["method", "part", "sap"], axis=1).assign(seed=0)
     found = compare(rows, "sap", ours, ["x", "y"], "cheap")
     assert found.claims[0].holds is False and "nothing to lose" in found.notes[0]
     found = compare(rows.replace(0.01, 0.55), "sap", ours, ["x", "y"], "cheap")
     assert found.claims[0].holds is None and not found.notes
+    several = pd.concat(
+        [
+            rows.replace(0.01, 0.55).assign(
+                seed=k, sap=lambda r, k=k: r["sap"] - 0.01 * k * (r["part"] == "correlated")
+            )
+            for k in range(5)
+        ]
+    )
+    (claim,) = compare(several, "sap", ours, ["x"], "cheap").claims
+    assert claim.holds and claim.p < 0.001, "losses of 0.00 to 0.04, and of 0.20 to 0.24"
 
 
 @pytest.mark.parametrize("name", ["intervention/table-1", "swap-contrast/table-1", "swap-contrast/table-3"])
@@ -126,6 +138,31 @@ def test_a_wheel_without_figures_has_the_same_status(tmp_path):
     assert not list(results.rglob("*.png"))
     for item in ITEMS.values():
         assert describe_status(item, results) == describe_status(item, stored_results())
+
+
+def test_results_of_converged_runs_take_the_place_of_the_others(tmp_path):
+    item = ITEMS["intervention/table-1"]
+    rows = {
+        "part": "correlated",
+        "seed": [0, 1],
+        "dci": 0.5,
+        "sap": 0.1,
+        "sap[mixed]": 0.4,
+        "irs": 0.6,
+        "translation": 0.1,
+    }
+    usual, *_ = make_options(item, "full", tmp_path)
+    for options, method in (
+        (usual, "intervention"),
+        (dataclasses.replace(usual, converged=True), "FactorVAE, gamma = 10"),
+    ):
+        folders = load_script(item).folders(options)
+        folders.create()
+        pd.DataFrame({"method": method} | rows).to_csv(folders.scores, index=False)
+        assert [table.rows[0][0] for table in read_tables(item, tmp_path)] == [method]
+    assert "100,000 steps" in read_findings(item, tmp_path).effort
+    assert "`unweave paper run intervention/table-1 --converged`" in describe_item("intervention/table-1", tmp_path)
+    assert "run intervention/table-1`" in describe_item("intervention/table-1", stored_results())
 
 
 def test_every_recorded_figure_is_stored():

@@ -13,7 +13,7 @@ from unweave.datasets.colored import PALETTES
 from unweave.metrics.nuisance_probe import Probe
 from unweave.papers.swap_contrast import disentangled, palettes, scoring, selection
 from unweave.papers.swap_contrast import tables as swap_tables
-from unweave.papers.swap_contrast.claims import judge_table
+from unweave.papers.swap_contrast.claims import judge_table, make_tables
 from unweave.papers.swap_contrast.palettes import (
     Options,
     all_test_points,
@@ -64,6 +64,24 @@ def test_a_small_calibration_runs(digits, tmp_path):
     (table,) = tables(options)
     assert [row[0] for row in table.rows] == ["paper", "adjacent-100-45"]
     assert all(0 <= float(value) <= 1 for value in table.rows[1][1:])
+
+
+def test_shared_work_trains_the_palettes_of_each_part(digits, tmp_path, monkeypatch):
+    options = Options(palettes=("adjacent-100-45", "adjacent-60-45"), first=1, every=2, seeds=1, steps=2, out=tmp_path)
+    main(options)
+    (table,) = tables(options)
+    assert [row[0] for row in table.rows] == ["paper", "adjacent-60-45"]
+    monkeypatch.setattr(palettes, "execute", lambda *args, **settings: None)
+    with pytest.raises(InputError, match="no run is done"):
+        main(replace(options, out=tmp_path / "other"))
+
+
+def test_settings_that_are_compared_have_no_probe():
+    rows = pd.DataFrame({"method": ["CNN: lr 1"] * 2, "seed": [0, 1], "angle": np.nan, "average": 0.9, "worst": 0.5})
+    for data in ("colored-mnist", "rotation-colored-mnist"):
+        every = pd.concat([rows, rows.assign(angle=45.0)]) if data.startswith("rotation") else rows
+        *_, table = make_tables(every.assign(**{"worst of class": 0.4, "explained": np.nan}), data, "title")
+        assert dict(zip(table.columns, table.rows[0], strict=True))["probe (chance)"] == "-"
 
 
 def store(folder, name, rows):

@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.helpers import flat_weights, small_method, train_all
 from unweave import InputError
-from unweave.training.adam import Adam, adam_step, assign_optimizers, clip_gradients
+from unweave.training.adam import Adam, adam_step, assign_optimizers, clip_gradients, update_averages
 from unweave.training.loop import initialize_network
 
 
@@ -108,6 +108,29 @@ def test_a_schedule_applies_to_all_weights_from_the_second_step_on(schedule):
             for name in ("constant", schedule)
         )
         assert [torch.equal(plain[k], scheduled[k]) for k in plain] == [steps == 1] * len(plain), "critic included"
+
+
+def test_averaged_weights_forget_the_initial_ones_and_follow_the_trained_ones():
+    params, averages = {"w": torch.zeros(2, 3)}, {"w": torch.full((2, 3), 8.0)}
+    expected = 8.0
+    for t in range(1, 6):
+        params["w"].fill_(float(t))
+        update_averages(averages, params, torch.tensor(float(t)), 0.25)
+        decay = min(0.25, (1 + t) / (10 + t))
+        expected = decay * expected + (1 - decay) * t
+    torch.testing.assert_close(averages["w"], torch.full((2, 3), expected))
+
+
+def test_the_trained_network_has_averaged_weights():
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    last, short, long = (
+        flat_weights(small_method("beta-vae", steps=20, lr=1e-2, weight_average=decay).fit(x))
+        for decay in (0, 1e-9, 0.9)
+    )
+    torch.testing.assert_close(short, last)
+    assert not torch.allclose(long, last, atol=1e-3)
+    with pytest.raises(InputError, match="weight_average=1"):
+        small_method("beta-vae", weight_average=1.0).fit(x)
 
 
 def test_clipping_is_by_the_norm_of_all_weights_of_a_lane():

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
-from torch.func import functional_call, grad
+from torch.func import grad
 from torch.nn import functional as F
 
 from unweave.data.core import FactorData
 from unweave.data.supervision import Plan
 from unweave.methods.mixins import AutoencoderMixin
 from unweave.methods.neural import Lane, Neural
+from unweave.methods.translators import DIFFICULTIES, DiffMode, build_random_features
 from unweave.nn.autoencoder import build_autoencoder, build_encoder
-from unweave.nn.functional import apply_frozen, scale_gradient, weighted_sum
-from unweave.training.adam import Adam, clip_gradients
+from unweave.nn.functional import apply_frozen, weighted_sum
+from unweave.nn.spectral_norm import apply_spectral_norm
+from unweave.training.adam import Adam
 from unweave.utils.errors import InputError
-
-RIDGE_STRENGTH = 0.01  # regularization of the linear translator, relative to the mean squared norm of an image
-LOGIT_MARGIN = 1e-3  # translated pixels are clamped to [margin, 1 - margin] before their logits are taken
-MAX_GRADIENT_NORM = 100.0  # of the translator's steps, since a loss in nats per image is large
 
 
 @final
@@ -68,9 +65,11 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     """Share of the steps after which L_diff acts on the autoencoder; before, it only trains the translator."""
     adversary: Literal["minimax", "non-saturating"] = "non-saturating"
     """Form of L_adv for encoder and decoder: log(1 - D), or -log D, whose gradient does not vanish."""
-    diff_mode: Literal["data", "steps", "ridge", "off"] = "data"
-    """Gradient of L_diff: through the image pairs only ('data') or through the translator's steps too ('steps').
-    'ridge': the translator is a ridge regression, which is best in our studies. 'off': no L_diff."""
+    diff_mode: DiffMode = "data"
+    """Translator of L_diff. 'data', 'steps': a network after a few steps, Algorithm 1; the gradient goes through the
+    image pairs only, or through the steps too. 'persistent': a network that knows the exchange, trained all along.
+    'ridge': ridge regression between pixels, which is best in our studies. 'random-features': of the change on features
+    of a fixed random network. 'off': no L_diff."""
     inner_steps: int = 3
     """s, gradient steps of the translator on the pairs of a batch."""
     inner_lr: Lane = 1e-3
@@ -87,10 +86,14 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
     """Channels of their convolutions; empty: as in the encoder."""
     discriminator_slope: float = 0.0
     """Slope of their activations below zero; 0 is ReLU."""
+    discriminator_norm: Literal["none", "spectral"] = "none"
+    """'spectral': divide the discriminator's weights by their largest singular value; Miyato et al. (2018)."""
+    gradient_penalty: float = 0.0
+    """gamma of R1 = gamma / 2 E |grad D|^2 on real images, D in logits; Mescheder et al. (2018), Eq. 9. 0: none."""
     reweight: bool = True
     """Whether W weighs decoded interventions; without weights L_adv enforces independent features."""
     translator: int = 128
-    """Codes of an image inside the translator."""
+    """Codes of an image inside the translator, or hidden units of a random network for data without axes."""
 
     # Settings ---------------------------------------------------------------------------------------------------
 
@@ -129,9 +132,14 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         net.discriminator, net.weight = (
             build_encoder(shape, 1, own_sizes, slope=self.discriminator_slope) for _ in range(2)
         )
-        if self.diff_mode in ("data", "steps"):
-            inner = build_autoencoder(shape, self.translator, self.translator, sizes)
+        if self.discriminator_norm == "spectral":
+            net.discriminator = apply_spectral_norm(net.discriminator)
+        if self.diff_mode in ("data", "steps", "persistent"):
+            extra = 3 * codes if self.diff_mode == "persistent" else 0
+            inner = build_autoencoder(shape, self.translator, self.translator + extra, sizes)
             net.translator = nn.Sequential(inner.encoder, inner.decoder)
+        if self.diff_mode == "random-features":
+            net.random = build_random_features(shape, sizes._replace(hidden=(), layers=(self.translator,)))
         return net
 
     def optimizers(self) -> dict[str, Adam]:
@@ -167,8 +175,10 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         }
         if self.diff_mode != "off":
             weight = self.lambda_diff * (batch["progress"] >= self.diff_after)
-            difficulty = self.ridge_difficulty if self.diff_mode == "ridge" else self.difficulty
-            terms["diff"] = 1, difficulty(net, z, z_r, self.feature_mask(k[:1], z), weight)
+            difficulty = DIFFICULTIES[self.diff_mode]
+            terms["diff"] = 1, difficulty(self, net, z, z_r, self.feature_mask(k[:1], z), weight)
+        if self.gradient_penalty:
+            terms["penalty"] = self.gradient_penalty, squared_slope(net.discriminator, self.decoder_mean(out).detach())
         return weighted_sum(terms)
 
     def feature_mask(self, k: Tensor, z: Tensor) -> Tensor:
@@ -193,76 +203,11 @@ class InterventionAutoencoder(AutoencoderMixin, Neural):
         real_logits, fake_logits = net.discriminator(torch.cat([real, x_1.detach()]))[:, 0].chunk(2)
         return adv, F.softplus(-real_logits).mean() + (w.detach() * F.softplus(fake_logits)).mean()
 
-    def difficulty(self, net: Any, z: Tensor, z_r: Tensor, mask: Tensor, weight: Tensor) -> Tensor:
-        """Return L_diff, Algorithm 1: the translation loss on fresh pairs after s steps on other pairs.
-
-        The images of a pair differ in one feature, whose values a and b are those of two observations. The initial
-        weights of the translator are trained by the same loss. `weight` scales the gradient to encoder and decoder.
-        """
-        a, b = z_r[:1], z_r[1:2]
-        first_order = self.diff_mode == "data"
-        decoder = (lambda c: apply_frozen(net.decoder, c.detach())) if first_order else net.decoder
-        u, v = scale_gradient(self.decoder_mean(decoder(set_feature(z, a, b, mask))), weight).chunk(2)
-        initial = dict(net.translator.named_parameters())
-        theta = {name: p.detach() for name, p in initial.items()} if first_order else initial
-        for _ in range(self.inner_steps):
-            gradient = grad(self.translation_loss)(theta, net.translator, u, v)
-            gradient = clip_gradients(gradient, MAX_GRADIENT_NORM, lane_axes=0)
-            theta = {name: p - self.inner_lr * gradient[name] for name, p in theta.items()}
-        if first_order:  # the gradient at the end of the steps is taken as that at their start
-            theta = {name: p.detach() + (initial[name] - initial[name].detach()) for name, p in theta.items()}
-        u, v = scale_gradient(self.decoder_mean(net.decoder(set_feature(z_r, a, b, mask))), weight).chunk(2)
-        return self.translation_loss(theta, net.translator, u, v)
-
-    def ridge_difficulty(self, net: Any, z: Tensor, z_r: Tensor, mask: Tensor, weight: Tensor) -> Tensor:
-        """Return L_diff for the best linear translator, without the entropy of the images.
-
-        A network after a few steps may not translate at all; L_diff then favors images that need no translation.
-        """
-        a, b = z_r[:1], z_r[1:2]
-        codes = torch.cat([set_feature(z, a, b, mask), set_feature(z_r, a, b, mask)])
-        u, v, u_new, v_new = scale_gradient(self.decoder_mean(net.decoder(codes)), weight).chunk(4)
-        predicted, exact = predict_by_ridge(u, v, u_new), v_new
-        if self.is_bernoulli():
-            predicted, exact = torch.logit(predicted, LOGIT_MARGIN), torch.logit(exact, LOGIT_MARGIN)
-        return (self.reconstruction_loss(v_new, predicted) - self.reconstruction_loss(v_new, exact)).mean()
-
-    def translation_loss(self, theta: dict[str, Tensor], translator: nn.Module, u: Tensor, v: Tensor) -> Tensor:
-        """Return L_trans, Eq. 2, of the translator with weights `theta`."""
-        return self.reconstruction_loss(v, functional_call(translator, theta, (u,))).mean()
-
     def encode(self, x: Tensor) -> Tensor:
         return self.apply_network(lambda net, rows: net.encoder(rows), x)
 
 
-def predict_by_ridge(u: Tensor, v: Tensor, u_new: Tensor) -> Tensor:
-    """Return the predictions at u_new of a ridge regression from u to v, (n, ...) each; differentiable.
-
-    Solved in its dual form and in double precision.
-    """
-    U, V, T = (x.flatten(1).double() for x in (u, v, u_new))
-    u_mean, v_mean = U.mean(0), V.mean(0)
-    U, T = U - u_mean, T - u_mean
-    inverse = invert_regularized(U @ U.mT, RIDGE_STRENGTH)
-    return ((T @ U.mT) @ (inverse @ (V - v_mean)) + v_mean).to(u.dtype).reshape(u_new.shape)
-
-
-def invert_regularized(gram: Tensor, strength: float) -> Tensor:
-    """Return the inverse of `gram + strength * mean(diagonal) * I`, (n, n), by Newton-Schulz iterations.
-
-    A CUDA graph can capture them, unlike a factorization. The error is squared by each, and eigenvalues lie between
-    the regularization and the trace, so their number is known. The last one alone gives the gradient of the inverse.
-    """
-    n, eye = len(gram), torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    ridge = strength * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
-    A = gram + ridge * eye
-    fixed, condition = A.detach(), 1 + n / strength
-    X = eye * 2 / (fixed.diagonal().sum() + (2 - n) * ridge.detach())  # 2 / (largest + smallest eigenvalue)
-    for _ in range(math.ceil(math.log2(condition)) + 5):
-        X = 2 * X - X @ (fixed @ X)
-    return 2 * X - X @ (A @ X)
-
-
-def set_feature(z: Tensor, a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
-    """Return codes with the masked feature set to a, followed by the same codes with b, (n, d) -> (2 n, d)."""
-    return torch.cat([torch.where(mask, a, z), torch.where(mask, b, z)])
+def squared_slope(discriminator: Any, x: Tensor) -> Tensor:
+    """Return half the mean squared norm of the gradient of a discriminator's logits at images, (n, ...): a scalar."""
+    slope = grad(lambda images: discriminator(images).float().sum())(x)
+    return slope.square().flatten(1).sum(1).mean() / 2

@@ -80,6 +80,8 @@ class Neural(Method):
     """Learning rate over the steps: 'cosine' falls to zero, 'step' is divided by 10 after 1/2 and 3/4 of them."""
     clip: float = 0.0
     """Maximum norm of the gradient of all weights; 0 for no clipping."""
+    weight_average: float = 0.0
+    """Decay of a moving average of the weights, e.g. 0.999, which is the trained network; 0: the last weights."""
     precision: Literal["auto", "single", "tf32", "bf16"] = "auto"
     """Precision of products on a GPU: 23, 10 or 7 bits of fraction. 'auto': bf16 for convolutions, otherwise tf32."""
     device: str = "auto"
@@ -142,7 +144,7 @@ class Neural(Method):
         return {"": Adam(self.lr)}
 
     def figures(self) -> tuple[FigureName, ...]:
-        return ("curves", *super().figures())
+        return "curves", *super().figures()
 
     # Training ---------------------------------------------------------------------------------------------------
 
@@ -174,8 +176,8 @@ class Neural(Method):
         for name in ("steps", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
-        if self.clip < 0:
-            raise InputError(f"clip={self.clip}: expected a positive norm, or 0 for none")
+        if self.clip < 0 or not 0 <= self.weight_average < 1:
+            raise InputError(f"clip={self.clip}, weight_average={self.weight_average}: expected a norm, a decay; or 0")
         rng = Generator(self.resolve_device()).manual_seed(0)
         points = data.points_or_sample(self.observations, rng, limit=sys.maxsize)
         x = data.render(points[: self.observations])

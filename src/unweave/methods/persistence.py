@@ -37,8 +37,8 @@ HISTORY = "history.parquet"  # of a run: loading does not depend on it
 CONFIG_TYPES = {"method": str, "params": dict, "learned": dict, "arrays": list, "sha256": str}
 # Not in recipes by default, so that keys of earlier runs stay valid:
 OPTIONAL_SETTINGS = (
-    "encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number", "heavy_tails",
-    "label_weight", "label_dim",
+    "encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number", "heavy_tails", "label_weight",
+    "label_dim", "weight_average", "discriminator_norm", "gradient_penalty",
 )  # fmt: skip
 
 FITTING_MODULES = {"unweave.methods.encoding", "unweave.methods.restarts"}  # store learned values in any method

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unweave.papers.output import TextTable
 from unweave.papers.registry import PAPERS, SHORT_TITLES, Item, items
-from unweave.papers.scripts import NOTHING_TO_RUN, describe_status, read_findings, read_tables
+from unweave.papers.scripts import NOTHING_TO_RUN, describe_flags, describe_status, read_findings, read_tables
 from unweave.papers.verdicts import join_claims
 from unweave.utils.errors import InputError
 
@@ -125,7 +125,10 @@ def describe_item(name: str, out: Path, *, with_tables: bool = True) -> str:
         raise InputError(f"a README has a generated block for {name}, which is no table or figure")
     item = items()[name]
     findings = read_findings(item, out)
-    bullets = [f"status: **{describe_status(item, out)}**", f"command: `unweave paper run {name}`"]
+    bullets = [
+        f"status: **{describe_status(item, out)}**",
+        f"command: `unweave paper run {name}{describe_flags(item, out)}`",
+    ]
     if item.data:
         bullets.append(f"substitute data: {item.data}")
     bullets += [claim.describe() for claim in join_claims(findings.claims)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +15,7 @@ from unweave.utils.errors import InputError
 
 Scale = Literal["small", "full"]
 NOTHING_TO_RUN = "nothing to run"
+RESULTS_VARIABLE = "UNWEAVE_RESULTS"  # names another folder of stored results, e.g. of runs in progress
 
 
 def load_script(item: Item) -> Any:
@@ -31,6 +34,26 @@ def make_options(item: Item, scale: Scale, out: Path) -> list[Any]:
         if options not in every:  # at small scale several may be the same
             every.append(options)
     return every
+
+
+def stored_options(item: Item, scale: Scale, out: Path) -> list[Any]:
+    """Return the options whose results below `out` count: those of converged runs if there are any."""
+    every, longer = make_options(item, scale, out), list[Any]()
+    for options in every if item.converged and scale == "full" else ():
+        changed = replace(options, **item.converged)
+        if changed not in longer and load_script(item).folders(changed).scores.is_file():
+            longer.append(changed)
+    return longer or every
+
+
+def describe_flags(item: Item, out: Path) -> str:
+    """Return the flags of the runs that count, e.g. " --converged"; empty where they are the usual ones."""
+    if stored_options(item, "full", out) == make_options(item, "full", out):
+        return ""
+    words = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in item.converged.items()
+    ]
+    return " " + " ".join(words)
 
 
 def validate_options(options: Any) -> None:
@@ -56,7 +79,7 @@ def read_findings(item: Item, out: Path, scale: Scale = "full") -> Findings:
     if not item.script:
         return Findings()
     script = load_script(item)
-    return merge_findings(script.findings(options, item.part) for options in make_options(item, scale, out))
+    return merge_findings(script.findings(options, item.part) for options in stored_options(item, scale, out))
 
 
 def read_tables(item: Item, out: Path) -> list[TextTable]:
@@ -64,7 +87,7 @@ def read_tables(item: Item, out: Path) -> list[TextTable]:
     if not item.script:
         return []
     script = load_script(item)
-    return [table for options in make_options(item, "full", out) for table in script.tables(options)]
+    return [table for options in stored_options(item, "full", out) for table in script.tables(options)]
 
 
 def describe_status(item: Item, out: Path) -> str:
@@ -84,5 +107,5 @@ def _status(item: Item, findings: Findings) -> str:
 
 
 def stored_results() -> Path:
-    """Return the folder of the results that come with the package."""
-    return Path(__file__).parent
+    """Return the folder of the results that come with the package, or the one that UNWEAVE_RESULTS names."""
+    return Path(os.environ.get(RESULTS_VARIABLE) or Path(__file__).parent)

@@ -16,8 +16,8 @@ from unweave.utils.errors import InputError
 Schedule = Literal["constant", "cosine", "step"]
 
 State = dict[str, Any]
-"""Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`; and the tensors of
-`initial_log`.
+"""Tensors by name in `params`, `buffers`, `first_moments`, `second_moments` and `lane_values`, and in `averages` if the
+method has some; and the tensors of `initial_log`.
 """
 Tensors = list[Tensor]
 MIN_MEAN_SIZE = 2**15  # mean elements per parameter tensor of a pack, from which the Triton kernel is used
@@ -132,6 +132,18 @@ def update_lanes(
     return launch_adam(P, G, M, V, step_size.contiguous(), scale, betas, eps)
 
 
+def update_averages(averages: dict[str, Tensor], params: dict[str, Tensor], t: Tensor, decay: float) -> None:
+    """Update the moving averages of parameters in place: a <- d a + (1 - d) p, d = min(decay, (1 + t) / (10 + t)).
+
+    The smaller decay of the first steps lets the average forget the initial weights.
+    """
+    A, P = [*averages.values()], [params[name] for name in averages]
+    share = 1 - ((1 + t) / (10 + t)).clamp(max=decay)
+    change = torch._foreach_sub(P, A)
+    torch._foreach_mul_(change, share)
+    torch._foreach_add_(A, change)
+
+
 def clip_gradients(grads: dict[str, Tensor], max_norm: float, *, lane_axes: int) -> dict[str, Tensor]:
     """Scale gradients so that their joint norm is at most `max_norm`, for each lane of the first `lane_axes` axes."""
     squares = [g.square().reshape(*g.shape[:lane_axes], -1).sum(-1) for g in grads.values()]
@@ -151,6 +163,8 @@ def _broadcast(value: Tensor, like: Tensor) -> Tensor:
 class HasLanes(Protocol):
     """A method with fields that may differ in a pack."""
 
+    weight_average: float
+
     def lane_names(self) -> tuple[str, ...]: ...
 
 
@@ -158,7 +172,8 @@ def initial_state(method: HasLanes, net: nn.Module) -> State:
     """Return the state before the first step."""
     params = {k: _copy_parameter(p.detach()) for k, p in net.named_parameters()}
     device = next(iter(params.values())).device
-    return {
+    averages = {"averages": {k: p.clone() for k, p in params.items()}} if method.weight_average else {}
+    return averages | {
         "params": params,
         "first_moments": {k: torch.zeros_like(p) for k, p in params.items()},
         "second_moments": {k: torch.zeros_like(p) for k, p in params.items()},

@@ -223,7 +223,8 @@ def _store_results(
     how += f", {plural(runner.threads, 'thread')}" if runner.device.type == "cpu" else ""
     lanes = [lane for group in runner.groups for lane in group.lane_states()]
     for method, net, state in zip(pack, nets, lanes, strict=True):
-        net.load_state_dict(state["params"] | state["buffers"], strict=False)  # tied weights have one name here
+        weights = state.get("averages", state["params"])
+        net.load_state_dict(weights | state["buffers"], strict=False)  # tied weights have one name here
         history = _history(state["log"], window, done).cpu()
         method.store_training(net.cpu().eval(), runner.terms, history, how)
         is_finite = all(bool(p.isfinite().all()) for p in net.parameters())

@@ -33,6 +33,7 @@ class Trainable(Protocol):
     batch_size: int
     clip: float
     lr_schedule: Any
+    weight_average: float
     precision: Any
     shape_: tuple[int, ...]
 

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from unweave.data.core import FactorData
 from unweave.nn import lane_conv
 from unweave.nn.conv_matmul import has_replaceable_convs, replace_convs
-from unweave.training.adam import State, adam_step, assign_optimizers, clip_gradients
+from unweave.training.adam import State, adam_step, assign_optimizers, clip_gradients, update_averages
 from unweave.training.compile_cache import cacheable_functions, mark_compiled, use_compile_folder
 from unweave.training.pack import Batch, LaneGroup, Step, Trainable
 from unweave.utils.errors import InputError
@@ -119,6 +119,8 @@ def make_step(method: Trainable, net: nn.Module, stacked: bool, *, traced: bool 
         optimizers = {prefix: adam.at_progress(progress, method.lr_schedule) for prefix, adam in settings.items()}
         moments = state["first_moments"], state["second_moments"]
         adam_step(state["params"], grads, *moments, t, optimizers, prefix_of, use_triton=use_triton)
+        if method.weight_average:
+            update_averages(state["averages"], state["params"], t, method.weight_average)
         _record_terms(state, terms)
 
     return step

@@ -10,7 +10,6 @@ of the translation task, which needs no labels, have their signs changed, since 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import rankdata
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.catalog import load
@@ -38,6 +38,7 @@ STEPS = {"full": 8_000, "small": 150}  # of the stored runs; enough to see it ru
 DCI = ("dci[rf]", "dci[trees]")  # by the random forests of the paper's Appendix D; the catalog's
 KEYS = ["part", "gamma", "seed"]
 MIN_CORRELATION = 0.3  # with DCI, for a score that ranks runs as DCI does
+MIN_RUNS = 3  # that can be ranked
 STRENGTHS = (0.0, 1.0, 5.0, 10.0, 20.0, 40.0)
 POINTS = {"dsprites": 200_000, "shapes3d": 100_000}  # the paper's
 Part = Literal["independent", "correlated"]
@@ -131,16 +132,17 @@ def tables(options: Options) -> list[TextTable]:
     translation = [str(name) for name in rank if str(name).startswith("translation")]
     by_labels = [str(name) for name in rank if str(name) not in translation]
     lines = [[name, *(f"{float(rank[column][name]):.2f}" for column in by_labels)] for name in translation]
-    with_dci = []
+    compared = {"DCI": next(column for column in DCI if column in rows), "SAP": "sap", "IRS": "irs"}  # as in the paper
+    agreement = []
     for name in translation:
-        value, low, high = correlate_with_dci(rows, name)
-        with_dci.append([name, f"{value:.2f}", f"{low:.2f} to {high:.2f}"])
+        intervals = [correlate_pair(rows[name].to_numpy(), rows[column].to_numpy()) for column in compared.values()]
+        agreement.append([name, *(f"{value:.2f} ({low:.2f} to {high:.2f})" for value, low, high in intervals)])
     return [
         TextTable(figure_title(rows, options), ["score without labels", *by_labels], lines),
         TextTable(
-            f"{options.data}: agreement with DCI; intervals by resampled runs",
-            ("score without labels", "correlation with DCI", "95 % interval"),
-            with_dci,
+            f"{options.data}: agreement with the scores of the paper; 95 % intervals by resampled runs",
+            ("score without labels", *compared),
+            agreement,
         ),
     ]
 
@@ -157,13 +159,25 @@ def correlate(rows: pd.DataFrame) -> pd.DataFrame:
 
 def correlate_with_dci(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
     """Compute the Spearman correlation of a score with DCI over runs, and its 95 % bootstrap interval."""
-    dci_column = next(column for column in DCI if column in rows)
-    samples = np.random.default_rng(0).integers(len(rows), size=(1_000, len(rows)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a constant sample has no correlation: NaN
-        resampled = [rows[name].iloc[i].corr(rows[dci_column].iloc[i], "spearman") for i in samples]
-        low, high = np.nanquantile(resampled, [0.025, 0.975])
-        return float(rows[name].corr(rows[dci_column], "spearman")), float(low), float(high)
+    return correlate_pair(rows[name].to_numpy(), rows[next(column for column in DCI if column in rows)].to_numpy())
+
+
+def correlate_pair(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    """Compute the Spearman correlation of two scores over runs, (n,) each, and its 95 % interval by resampled runs."""
+    is_known = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[is_known], b[is_known]
+    if len(a) < MIN_RUNS or min(np.ptp(a), np.ptp(b)) == 0:
+        return np.nan, np.nan, np.nan  # all alike: nothing to rank
+    samples = np.random.default_rng(0).integers(len(a), size=(1_000, len(a)))
+    with np.errstate(invalid="ignore"):  # a constant sample has no correlation: NaN
+        low, high = np.nanquantile(_rank_correlations(a[samples], b[samples]), [0.025, 0.975])
+        return float(_rank_correlations(a[None], b[None])[0]), float(low), float(high)
+
+
+def _rank_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the Spearman correlation of every row, (m, n) each -> (m,)."""
+    a, b = (rankdata(values, axis=1) - (values.shape[1] + 1) / 2 for values in (a, b))
+    return (a * b).sum(1) / np.sqrt((a**2).sum(1) * (b**2).sum(1))
 
 
 def draw_figure_3(rank: pd.DataFrame, title: str) -> Figure:

@@ -29,7 +29,7 @@ def make_tables(rows: pd.DataFrame, data: str, title: str) -> list[TextTable]:
     lines = []
     for name, group in overall.groupby("method", sort=False):
         cells = [] if by_angle else [_cell(group, column, data, str(name), np.nan) for column in accuracies]
-        probe = f"{group['probe'].mean():.3f} ({group['chance'].mean():.3f})"
+        probe = f"{group['probe'].mean():.3f} ({group['chance'].mean():.3f})" if "probe" in group else "-"  # --tune
         explained = group["explained"].mean() if "explained" in group else np.nan  # NaN: no decoder
         cells += [plus_minus(group["worst of class"]), probe, "" if np.isnan(explained) else f"{explained:.2f}"]
         lines.append([str(name), f"{len(group)}", *cells])

@@ -17,7 +17,7 @@ three seeds, 6,000 steps, all test digits. The nearest of these is chosen, once 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from unweave.catalog import load
 from unweave.data.core import split_rows
 from unweave.datasets import Unseen
 from unweave.datasets.colored import PALETTES, Painted
+from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute
 from unweave.methods import CNNClassifier
@@ -43,6 +44,7 @@ from unweave.utils.errors import InputError
 SETS = ("colored-mnist", "rotation-colored-mnist")
 FINALISTS = len(PALETTES) // 2  # left by the screening
 SCREENED_DIGITS = 2_500  # of the test set, to screen
+MAX_TEST_DIGITS = sys.maxsize  # of the test set, otherwise
 KEYS = ["palette", "data", "seed", "angle"]
 
 
@@ -96,16 +98,16 @@ def list_runs(options: Options) -> dict[tuple[str, str, int], Run]:
     return {(p, d, s): make_run(p, d, s, options) for p in select_palettes(options) for d in SETS for s in seeds}
 
 
-def all_test_points(data: Painted, seed: int = 0, limit: int = sys.maxsize) -> torch.Tensor:
+def all_test_points(data: Painted, seed: int = 0, limit: int | None = None) -> torch.Tensor:
     """Return every test digit, or about `limit`, on every new background, at every angle, each in a random color."""
-    rows = torch.arange(0, len(data.gray), -(-len(data.gray) // limit))
+    rows = torch.arange(0, len(data.gray), -(-len(data.gray) // (limit or MAX_TEST_DIGITS)))
     points = torch.cartesian_prod(rows, *data.allowed[1:])
     rng = torch.Generator().manual_seed(seed)
     color = data.allowed[0][torch.randint(len(data.allowed[0]), (len(points), 1), generator=rng)]
     return torch.cat([points[:, :1], color, points[:, 1:]], 1)
 
 
-def score_run(folder: Path, run: Run, limit: int = sys.maxsize) -> list[dict[str, float]]:
+def score_run(folder: Path, run: Run, limit: int | None = None) -> list[dict[str, float]]:
     """Return average and worst accuracy of a CNN; for rotated digits at every angle that training lacks."""
     data = run.data.evaluation_data(run.data.load())
     if not isinstance(data, Painted):
@@ -203,16 +205,20 @@ def main(options: Options, output: Output = SILENT) -> None:
     """Run what is missing, and report the palettes."""
     place = folders(options)
     place.create()
+    finished, every = 0, list_runs(options)
     for palette in select_palettes(options):
-        runs = list_runs(replace(options, palettes=(palette,)))
+        runs = {head: run for head, run in every.items() if head[0] == palette}
         execute(runs.values(), place.runs, metrics=[], notify=output.progress, callback=output.training)
         done = {key: run for key, run in runs.items() if (place.runs / run.key).is_dir()}
         output.progress(f"{palette}: scoring {len(done)} runs")
-        score, limit = delayed(score_run), SCREENED_DIGITS if options.screen else sys.maxsize
+        score, limit = delayed(score_run), SCREENED_DIGITS if options.screen else None
         scores = Parallel(n_jobs=-1, prefer="threads")(score(place.runs / r.key, r, limit) for r in done.values())
         rows = [dict(zip(KEYS, key, strict=False)) | s for key, part in zip(done, scores, strict=True) for s in part]
         if rows:
             merge_rows(pd.DataFrame(rows), place.scores, KEYS[:3])
+        finished += len(done)
+    if not finished:
+        raise no_finished_runs(place.runs, every.values())
     for table in tables(options):
         output.table(table)
     output.text(f"Scores are in {place.results}.")
