@@ -58,8 +58,8 @@ from benchmarks.gpu_results import (
 from benchmarks.gpu_sharing import shared_gpu
 from unweave.cli.terminal import print_text
 from unweave.papers.scripts import RESULTS_VARIABLE
-from unweave.utils.errors import InputError, unknown
 from unweave.utils.atomic import write_atomic
+from unweave.utils.errors import InputError, unknown
 
 STORED = Path("src/unweave/papers")
 PARALLEL = 3  # commands that train or compile

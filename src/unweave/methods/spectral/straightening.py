@@ -28,15 +28,15 @@ from unweave.methods.linear import unmix
 from unweave.methods.spectral.eigensolver import factorize, smallest_eigenvectors
 from unweave.methods.spectral.graph_laplacian import normalized_laplacian
 from unweave.methods.spectral.independence import largest_dependence
-from unweave.methods.spectral.isometry import isometry_score, rescaled_distances
+from unweave.methods.spectral.isometry import averaged_isometry, isometry_score, rescaled_distances
 from unweave.methods.spectral.point_cloud import PointCloud
 from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
 MIN_STRAIGHTENED_POINTS = 200  # fewer do not show whether a smooth map makes codes independent
 MIN_DEPENDENCE = 0.1  # distance correlation from which codes are straightened
-# In isometry minus dependence, that justifies straightened codes.
-MIN_GAIN = 0.08  # chosen on strips; the triangle of dependent factors gains 0.03
-MIN_GAIN_OF_SUBTRACTION = 0.03  # chosen on sprites, which gain at least 0.04; dependent factors lose 0.1
+# In isometry minus dependence, that justifies straightened codes. Chosen on strips, where a triangle of dependent
+# factors gains 0.03 for points; and on sprites, which gain 0.13 or more for averages, where dependent factors lose 0.07.
+MIN_GAIN = 0.08
 MIN_NEIGHBORS = 20  # for gradients, which few neighbors make noisy
 POINTS_PER_SLICE, MAX_SLICES = 100, 30
 N_SPLINES = 14  # of a conditional mean
@@ -46,6 +46,9 @@ RIDGE = 1e-9
 MIN_EXPLAINED = 0.05  # share of a code's variance that is subtracted
 MAX_DEGREE, POINTS_PER_TERM = 4, 50  # of polynomials
 SMALLEST_EIGENVALUE = 1e-9  # of the largest
+
+
+Isometry = Callable[[PointCloud, np.ndarray], float]
 
 
 class Steps(NamedTuple):
@@ -71,18 +74,25 @@ def straighten_dependent(
     if too_few or largest_dependence(codes) < MIN_DEPENDENCE:
         return None
     values, y = eigenvectors()
-    candidates = [(MIN_GAIN, straighten(cloud, k, y, values, codes.shape[1], seed))]
+    candidates: list[tuple[np.ndarray, Isometry]] = [(straighten(cloud, k, y, values, codes.shape[1], seed), of_points)]
     if codes.shape[1] > 2:  # of two codes, the longer one is known
-        candidates.append((MIN_GAIN_OF_SUBTRACTION, subtract_explained(codes)))
-    excess = [independent_isometry(straight, cloud) - least for least, straight in candidates]
-    best = int(np.argmax(excess))
-    return candidates[best][1] if excess[best] > independent_isometry(codes, cloud) else None
+        candidates.append((subtract_explained(codes), of_averages))
+    gains = [
+        isometry(cloud, straight) - largest_dependence(straight) - isometry(cloud, codes) + largest_dependence(codes)
+        for straight, isometry in candidates
+    ]
+    best = int(np.argmax(gains))
+    return candidates[best][0] if gains[best] > MIN_GAIN else None
 
 
-def independent_isometry(codes: np.ndarray, cloud: PointCloud) -> float:
-    """Return how far codes (n, d) keep near distances, by local isometry, minus how far they depend on each other."""
-    distances = rescaled_distances(codes[cloud.scored], cloud.pairs)
-    return isometry_score(distances, cloud.pairs.dx) - largest_dependence(codes)
+def of_points(cloud: PointCloud, codes: np.ndarray) -> float:
+    """Return how far codes (n, d), each of them rescaled, keep near distances."""
+    return isometry_score(rescaled_distances(codes[cloud.scored], cloud.pairs), cloud.pairs.dx)
+
+
+def of_averages(cloud: PointCloud, codes: np.ndarray) -> float:
+    """Return how far codes (n, d), up to a linear map, keep the distances of local averages."""
+    return averaged_isometry(cloud.points.numpy(), codes, cloud.neighbors, cloud.scored)
 
 
 def straighten(cloud: PointCloud, k: int, y: np.ndarray, values: np.ndarray, d: int, seed: int) -> np.ndarray:
