@@ -46,7 +46,8 @@ def parse_options(options: Any, **settings: Any) -> Any:
     with contextlib.redirect_stderr(io.StringIO()) as box:
         try:
             parsed = tyro.cli(options, config=(tyro.conf.AvoidSubcommands,), **settings)  # modules are not flags
-            for name, value in vars(parsed).items():
+            chosen = parsed[0] if settings.get("return_unknown_args") else parsed
+            for name, value in vars(chosen).items():
                 if isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
                     raise InputError(f"--{kebab(name)} {value}: expected an integer of at most 18 digits")
             return parsed
