@@ -51,7 +51,7 @@ def test_a_loss_is_read_in_at_most_five_files(name):
 
 FIT = ["fit", "factor-vae", "squares-xy", "--data.points", "200", "--data.size", "16", "--data.side", "4"]
 FIT += ["--steps", "3", "--batch-size", "16", "--critic", "8", "--device", "cpu"]
-MAX_FILES_OF_A_FIT = 40  # on a CPU
+MAX_FILES_OF_A_FIT = 45  # on a CPU
 
 TRACER = """
 import collections, json, sys

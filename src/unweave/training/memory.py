@@ -44,8 +44,6 @@ def _count_parameters(method: Trainable) -> tuple[int, int]:
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
             parameters = list(method.build(method.shape_).parameters())
-    except InputError:
-        raise
-    except Exception:  # of a user's code or of PyTorch: building it in earnest tells
+    except Exception:  # of a user's code, which may not run without memory, or of PyTorch: building in earnest tells
         return 0, 0
     return sum(p.numel() for p in parameters), sum(p.numel() for p in parameters if p.ndim == 1)
