@@ -125,7 +125,7 @@ def _hlle() -> Iterator[Item]:
     yield Item("figure-8", "interpolations between two codes", **networks)
     robust: dict[str, Any] = {"script": "hlle_ica.robustness", "own": True}
     few = {"max_points": 300, "manifolds": ("squares-xy",)}
-    yield Item("robustness", "points, noise, JPEG, components, blur, missing regions", **robust, small=few)
+    yield Item("robustness", "points, noise, JPEG, missing regions", **robust, small=few)
     raw: tuple[dict[str, Any], ...] = ({"part": "preprocessing"},)
     yield Item("preprocessing", "raw pixels, projection, and blur", runs=raw, **robust, small=few)
     factors: tuple[dict[str, Any], ...] = ({"part": "factors"},)
