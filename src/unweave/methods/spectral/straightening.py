@@ -34,8 +34,8 @@ from unweave.methods.spectral.tangent_space import BATCH_SIZE
 
 MIN_STRAIGHTENED_POINTS = 200  # fewer do not show whether a smooth map makes codes independent
 MIN_DEPENDENCE = 0.1  # distance correlation from which codes are straightened
-# Gain in isometry minus dependence that justifies straightened codes. Chosen on strips, and on sprites, which gain 0.13
-# and more. Factors that depend on each other gain 0.03 by the longest coordinate, and lose 0.07 by subtraction.
+# Gain in isometry minus dependence that justifies straightened codes. Chosen on strips and sprites, and such that
+# factors that depend on each other stay as they are.
 MIN_GAIN = 0.08
 MIN_NEIGHBORS = 20  # for gradients, which few neighbors make noisy
 POINTS_PER_SLICE, MAX_SLICES = 100, 30
