@@ -85,6 +85,12 @@ def test_a_forged_shape_is_refused(model, shape):
         unweave.load(forge(model, learned={"shape_": shape}))
 
 
+@pytest.mark.parametrize("name", [-3, None, ["a"], {}])
+def test_forged_names_of_arrays_are_refused(model, name):
+    with pytest.raises(InputError, match="was not written by this version"):
+        unweave.load(forge(model, arrays=[name]))
+
+
 class Center(unweave.Method):
     """A class of a user, which may call its learned values as it likes."""
 

@@ -35,6 +35,8 @@ M = TypeVar("M", bound="Method")
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 HISTORY = "history.parquet"  # of a run: loading does not depend on it
 CONFIG_TYPES = {"method": str, "params": dict, "learned": dict, "arrays": list, "sha256": str}
+# What restoring a method raises for values of other types or sizes than those that were saved:
+WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, SafetensorError, TypeError, ValueError)
 # Not in recipes by default, so that keys of earlier runs stay valid:
 OPTIONAL_SETTINGS = (
     "encoder", "decoder", "keep_weights", "lr_schedule", "kl_warmup", "per_number", "heavy_tails", "label_weight",
@@ -118,7 +120,7 @@ def load_method(cls: type[M], folder: Path, networks: Mapping[str, Any]) -> M:
         return _restore_learned(method, config, load_file(folder / WEIGHTS))
     except InputError:
         raise
-    except (TypeError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+    except WRONG_VALUES as error:
         raise InputError(f"{folder} was not written by this version of {cls.name!r} ({error})") from error
 
 
