@@ -50,13 +50,15 @@ class Options:
     count: int = 1
     """Number of runs."""
     rate: float = 0.5
+    budget: float | None = None
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--count", "two"], "Error parsing --count: 'two' is not an integer. Expected: --count INT"),
-        (["--rate", "fast"], "Error parsing --rate: 'fast' is not a number. Expected: --rate FLOAT"),
+        (["--count", "two"], "--count: 'two' is not an integer. Expected: --count INT"),
+        (["--rate", "fast"], "--rate: 'fast' is not a number. Expected: --rate FLOAT"),
+        (["--budget", "a"], "--budget: 'a' is no {None}|FLOAT. Expected: --budget {None}|FLOAT"),
         (["--cuont", "2"], "Unrecognized options: --cuont, 2. Perhaps you meant: --count INT Number of runs"),
         (["--count", "1" * 20], "--count 11111111111111111111: expected an integer of at most 18 digits"),
         (["--count"], "Missing value for argument '--count'"),

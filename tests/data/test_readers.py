@@ -309,3 +309,19 @@ def test_whole_numbers_are_scored_by_their_values(tmp_path):
     assert read_factors(tmp_path / "f.npz").to_numpy().ravel().tolist() == ages.tolist()
     np.save(tmp_path / "line.npy", ages)
     assert read_codes(tmp_path / "line.npy").values.shape == (7, 1)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 2, 2)])
+def test_codes_and_factors_have_rows_and_columns(tmp_path, shape):
+    np.save(tmp_path / "c.npy", np.ones(shape))
+    for read in (read_codes, read_factors):
+        with pytest.raises(InputError, match=r"has shape \(.*\): expected \(rows,\) or \(rows, columns\)"):
+            read(tmp_path / "c.npy")
+
+
+def test_an_archive_with_the_name_of_an_array_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 2)))
+    (tmp_path / "x.npz").rename(tmp_path / "x.npy")
+    for read in (lambda path: OwnData(path=path).load(), read_codes, read_factors):
+        with pytest.raises(InputError, match=r"holds an archive of arrays: rename it to \.npz"):
+            read(tmp_path / "x.npy")

@@ -33,6 +33,8 @@ PYTHON_MESSAGES = {  # of int() and float(), which tyro passes on
     r"could not convert string to float: ('.*?')": r"\1 is not a number",
     "Argument helptext:": "Expected:",
     "For full helptext, (run|see)": r"For all options, \1",
+    r"^Error parsing (--\S+): ": r"\1: ",
+    r"no type matching (\S+) could be instantiated from \[(.*?)\]\. Got errors:.*?(?=\. Expected:|$)": r"\2 is no \1",
 }
 
 

@@ -28,9 +28,13 @@ def load_array(path: Path, *, mapped: bool = False, limit: float | None = None) 
     if not mapped and path.suffix.lower() == ".npy":
         check_memory(str(path), path.stat().st_size, limit, ARRAY_ADVICE)
     try:
-        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (Exception, MemoryError) as error:  # numpy raises many types for a damaged file
         raise InputError(f"{path} cannot be read: {_describe(error)}. {_PLAIN}") from error
+    if path.suffix.lower() == ".npy" and isinstance(loaded, np.lib.npyio.NpzFile):
+        loaded.close()
+        raise InputError(f"{path} holds an archive of arrays: rename it to .npz")
+    return loaded
 
 
 _PLAIN = "Save plain arrays of numbers (numpy.save, numpy.savez)"

@@ -58,7 +58,9 @@ def read_codes(path: Path, factor_names: Sequence[str] = ()) -> Codes:
         check_finite(codes, what=str(path))
         return Codes(codes, keys, path.name)
     codes = as_array(load_array(path), str(path)) if path.suffix.lower() == ".npy" else _in_memory(path)
-    check_finite(codes.reshape(len(codes), -1) if codes.ndim else codes, what=str(path))
+    if codes.ndim not in (1, 2):
+        raise InputError(f"{path} has shape {codes.shape}: expected (rows,) or (rows, columns)")
+    check_finite(codes, what=str(path))
     codes = codes[:, None] if codes.ndim == 1 else codes
     return Codes(codes, pd.DataFrame(index=range(len(codes))), path.name)
 
