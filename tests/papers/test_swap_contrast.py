@@ -100,26 +100,38 @@ def test_the_palette_is_chosen_in_two_stages(tmp_path, monkeypatch):
     store(tmp_path, "palette-screening", screened[1:])
     assert palettes.candidates() == names, "half a screening drops none"
     store(tmp_path, "palette-screening", screened)
-    half = names[len(names) // 2 :]
-    assert {*palettes.candidates()} == {*half} == {*palettes.select_palettes(Options())}
+    nearest = names[len(names) - palettes.FINALISTS :]
+    assert {*palettes.candidates()} == {*nearest} == {*palettes.select_palettes(Options())}
     assert palettes.select_palettes(Options(screen=True)) == names
-    store(tmp_path, "palettes", [rows_of(name, 0.05) for name in half[1:]])
+    store(tmp_path, "palettes", [rows_of(name, 0.05) for name in nearest[1:]])
     with pytest.raises(InputError, match="run `unweave paper run swap-contrast/palettes` first"):
         palettes.chosen_palette()
-    finals = [rows_of(name, 0.15 - 0.01 * k) for k, name in enumerate(half)]
+    finals = [rows_of(name, 0.15 - 0.01 * k) for k, name in enumerate(nearest)]
     store(tmp_path, "palettes", [rows_of(names[0], 0.0), *finals])  # the nearest was dropped
-    assert palettes.chosen_palette() == half[-1]
+    assert palettes.chosen_palette() == nearest[-1]
 
 
-def test_screening_takes_a_narrow_network_and_few_steps(digits):
+def test_screening_takes_fewer_steps_and_the_choice_those_of_the_tables():
     (screen, *_), (final, *_) = (
         palettes.list_runs(Options(palettes=("adjacent-60-45",), screen=s)).values() for s in (True, False)
     )
-    assert (screen.method.steps, final.method.steps) == (1_000, 6_000)
-    assert screen.method.widths < final.method.widths
+    table = swap_tables.methods(swap_tables.Options(data="colored-mnist", converged=True, palette="adjacent-60-45"), 0)
+    assert final.method.get_params() == table["CNN"].get_params() | {"label": final.method.label}
+    assert screen.method.get_params() == final.method.get_params() | {"steps": 6_000}
     assert palettes.folders(Options(screen=True)).name == "palette-screening"
-    data = Unseen(part="test").load()
-    assert len(all_test_points(data, limit=len(data.gray) // 3)) == 3 * -(-len(data.gray) // 3)
+
+
+def test_colors_that_were_not_chosen_have_folders_and_settings_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "stored_results", lambda: tmp_path)
+    options = swap_tables.Options(data="colored-mnist", converged=True, palette="adjacent-60-45")
+    assert swap_tables.folders(options).name == "colored-mnist-converged-adjacent-60-45"
+    assert swap_tables.make_data(options).palette == "adjacent-60-45"
+    rate = {"CNN: lr 0.0001": 0.6, "CNN: lr 0.0005": 0.5, "CNN: lr 0.002": 0.4}
+    for data in selection.SETS:
+        place = swap_tables.folders(replace(options, data=data, tune=True))
+        store_tuning(tmp_path, {data: rate}, place.name)
+    assert swap_tables.methods(options, 0)["CNN"].lr == 1e-4
+    assert swap_tables.methods(replace(options, palette="adjacent-60-35"), 0)["CNN"].lr == 1e-3
 
 
 def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monkeypatch):
@@ -137,7 +149,7 @@ def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monk
     assert swap_tables.folders(options).name == "rotation-colored-mnist-converged"
     assert swap_tables.folders(replace(options, converged=False)).name == "rotation-colored-mnist"
     searched = swap_tables.methods(replace(options, tune=True), 100)
-    assert sum(name.startswith("swap and contrast: ") for name in searched) == 14
+    assert sum(name.startswith("swap and contrast: ") for name in searched) == 18
     assert {method.steps for method in searched.values()} == {10_000}
 
 
@@ -153,7 +165,7 @@ def test_converged_baselines_are_those_of_the_reference_library():
     assert before["DIP-VAE-I"].diagonal == 10 and before["FactorVAE"].critic_lr == 5e-4
 
 
-def store_tuning(folder, worst):
+def store_tuning(folder, worst, name=""):
     """Write stored scores of --tune, of two seeds on both sets: the worst groups by set and method."""
     for data, scores in worst.items():
         rows = [
@@ -162,7 +174,7 @@ def store_tuning(folder, worst):
             for seed, noise in ((100, 0.02), (101, -0.02))
             for angle in (np.nan, 45.0)
         ]
-        path = folder / "swap_contrast" / "results" / f"{data}-tuning-converged"
+        path = folder / "swap_contrast" / "results" / (name or f"{data}-tuning-converged")
         path.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_csv(path / "scores.csv", index=False)
 
@@ -183,14 +195,14 @@ def test_tables_take_the_setting_that_the_sweep_has_chosen(tmp_path, monkeypatch
     assert selection.select_setting(ours) == SEARCHED_CONVERGED[ours][3]
     every = swap_tables.methods(options, 0)
     for name in (ours, f"{ours}, joint", f"{ours}, cross-entropy", improved):
-        assert (every[name].beta, every[name].alpha, every[name].gamma) == (1.0, 10.0, 10.0)
+        assert (every[name].beta, every[name].alpha, every[name].gamma) == (0.3, 10.0, 10.0)
     assert every[improved].widths == every["CNN, improved"].widths == (64, 128, 256)
     assert every[improved].nuisances == ("color", "background", "hue")
     runs = swap_tables.list_runs(options)
     assert {name for (name, _), run in runs.items() if run.data.hues == 12} == {improved, "CNN, improved"}
-    assert "swap and contrast: beta 1, alpha 10, gamma 10" in selection.describe_selection([ours])
+    assert "swap and contrast: beta 0.3, alpha 10, gamma 10" in selection.describe_selection([ours])
     store_tuning(tmp_path, {"colored-mnist": {first: 0.8}})
-    assert selection.select_setting(ours) == {}, "an unfinished sweep chooses nothing"
+    assert selection.select_setting(ours) == SEARCHED_CONVERGED[ours][0], "the only one with scores on both sets"
 
 
 def test_a_converged_table_has_the_refitted_classifier_as_a_row(digits, tmp_path, monkeypatch):

@@ -200,9 +200,12 @@ def _swap_contrast() -> Iterator[Item]:
     yield Item("tuning", "settings of every method compared", runs=tune, **digits | own | {"small": every})
     few_colors = {"palettes": ("alternating-100-55",), "seeds": 1, "steps": 60}
     calibration: dict[str, Any] = {"script": "swap_contrast.palettes", "small": few_colors, "data": COLORS}
-    screening = ({"screen": True, "seeds": 1},)
-    yield Item("palette-screening", "all palettes, narrow CNN", runs=screening, **calibration | own)
+    screening = ({"screen": True},)
+    yield Item("palette-screening", "all palettes, few steps", runs=screening, **calibration | own)
     yield Item("palettes", "colors chosen with a plain CNN", **calibration | own)
+    long = {"converged": True, "palette": "alternating-100-45", "seeds": 5}
+    easy = tuple(run | long for run in (colored, rotated))
+    yield Item("screened-colors", "digits at convergence, first palette of the screening", runs=easy, **digits | own)
     far = ({"data": "shapes3d", "distant": True},)
     yield Item("distant-colors", "3DShapes, colors far from training", runs=far, **tables | own)
 

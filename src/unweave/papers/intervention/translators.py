@@ -170,8 +170,13 @@ def split_seeds(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def choose(rows: pd.DataFrame) -> str:
-    """Return the row with L_diff that translates best in the mean; a run that collapsed translates worst of all."""
+    """Return the row with L_diff that translates best in the mean; a run that collapsed translates worst of all.
+
+    Without rows with L_diff there is no choice, and an empty name.
+    """
     candidates = rows[rows["method"] != WITHOUT]
+    if candidates.empty:
+        return ""
     return str(candidates["translation"].fillna(1.0).groupby(candidates["method"]).mean().idxmin())
 
 
@@ -205,6 +210,8 @@ def findings(options: Options, part: str) -> Findings:
     choosing, judging = split_seeds(rows)
     chosen, base = choose(choosing), REFERENCE if options.stability else PAPER
     effort = f"{options.data}: {describe_effort(rows, ['method', 'part'], options.steps or usual_steps(options))}"
+    if not chosen:
+        return Findings(effort=effort)
     by_row = judging.groupby("method")
     easy = {str(name): (-group["translation"].fillna(1.0)).tolist() for name, group in by_row}
     disentangled = {str(name): group["dci"].tolist() for name, group in by_row}

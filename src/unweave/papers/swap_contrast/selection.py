@@ -9,6 +9,7 @@ import pandas as pd
 
 from unweave.papers.scripts import stored_results
 from unweave.papers.swap_contrast.settings import IMPROVED, IMPROVED_DEFAULT, SEARCHED_CONVERGED
+from unweave.papers.verdicts import folder_name
 
 SETS = ("colored-mnist", "rotation-colored-mnist")
 Setting = dict[str, Any]
@@ -30,29 +31,31 @@ def describe_setting(setting: Setting) -> str:
     return ", ".join(f"{key} {text}" for key, text in texts.items())
 
 
-def tuning_scores(data: str) -> Path:
+def tuning_scores(data: str, palette: str = "") -> Path:
     """Return the stored table of --converged --tune."""
-    return stored_results() / "swap_contrast" / "results" / f"{data}-tuning-converged" / "scores.csv"
+    name = folder_name(f"{data}-tuning-converged", {palette: palette != ""})
+    return stored_results() / "swap_contrast" / "results" / name / "scores.csv"
 
 
-def select_setting(method: str) -> Setting:
+def select_setting(method: str, palette: str = "") -> Setting:
     """Return the setting with the best worst group, in the mean over both sets of digits; the default without a table.
 
-    The worst groups are those of backgrounds and angles of the training set that were left out.
+    The worst groups are those of backgrounds and angles of the training set that were left out. Settings that were
+    added to the search later are compared once both tables have them.
     """
     default = IMPROVED_DEFAULT if method == IMPROVED else {}
     settings = {row_name(method, setting): setting for setting in SEARCHED_CONVERGED.get(method, ())}
-    paths = [tuning_scores(data) for data in SETS]
+    paths = [tuning_scores(data, palette) for data in SETS]
     if not settings or not all(path.is_file() for path in paths):
         return default
     tables = [pd.read_csv(path) for path in paths]
     means = [rows[rows["angle"].isna()].groupby("method")["worst"].mean() for rows in tables]
     worst = pd.concat(means, axis=1).mean(axis=1, skipna=False).reindex([*settings])
-    return settings[str(worst.idxmax())] if worst.notna().all() else default
+    return settings[str(worst.idxmax())] if worst.notna().any() else default
 
 
-def describe_selection(methods: list[str]) -> str:
+def describe_selection(methods: list[str], palette: str = "") -> str:
     """Return the selected settings of methods in a sentence; empty if none was selected."""
-    texts = {name: describe_setting(select_setting(name)) for name in methods if name in SEARCHED_CONVERGED}
+    texts = {name: describe_setting(select_setting(name, palette)) for name in methods if name in SEARCHED_CONVERGED}
     chosen = "; ".join(f"{name}: {text}" for name, text in texts.items() if text)
     return f"settings beyond the common ones: {chosen}" if chosen else ""

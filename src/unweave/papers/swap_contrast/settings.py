@@ -91,8 +91,9 @@ CONVERGED_TUNING_STEPS = 10_000
 SEARCHED_CONVERGED: dict[str, list[dict[str, Any]]] = {
     **{name: settings for name, settings in SEARCHED.items() if name != OURS},
     OURS: [
-        *({"beta": b, "alpha": a, "gamma": c} for b in (1.0, 4.0, 12.0) for a in (1.0, 10.0) for c in (1.0, 10.0)),
-        *({"beta": b, "generative": 0.1} for b in (4.0, 12.0)),
+        *({"beta": b, "alpha": a, "gamma": c} for b in (0.3, 1.0, 4.0) for a in (1.0, 10.0) for c in (1.0, 10.0)),
+        {"beta": 1.0, "alpha": 30.0, "gamma": 1.0}, {"beta": 1.0, "alpha": 30.0, "gamma": 10.0},
+        *({"beta": b, "alpha": 10.0, "gamma": c, "lr": 2e-3} for b in (0.3, 1.0) for c in (1.0, 10.0)),
     ],
     # A wider encoder, three times as many views per class, and hues as one more nuisance that is known.
     IMPROVED: [

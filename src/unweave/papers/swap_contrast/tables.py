@@ -8,6 +8,7 @@ unweave paper run swap-contrast/tuning                              # compare se
 unweave paper run swap-contrast/ablation                            # each loss of ours left out in turn
 unweave paper run swap-contrast/table-1 --scale small --only swap CNN    # minutes on two cores
 unweave paper run swap-contrast/table-2 --converged --seeds 5       # the protocol that can be compared with the paper
+unweave paper run swap-contrast/table-2 --converged --seeds 5 --palette alternating-100-45    # other colors
 
 Accuracy on average, and in the worst group: one combination of nuisances. The paper does not define its groups; the
 table also has the worst combination of class and nuisances. The probe is a new classifier that predicts the nuisances
@@ -91,6 +92,8 @@ class Options:
     """Train until convergence on colors that a plain CNN has chosen: 40,000 steps on digits, 20,000 on others, a rate
     that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training, takes
     10,000 steps, and its stored results decide the settings."""
+    palette: str = ""
+    """Colors of --converged; by default those that the CNN has chosen. Others have folders and settings of their own."""
 
 
 def usual_steps(options: Options) -> int:
@@ -104,7 +107,8 @@ def make_data(options: Options, hues: int = 1) -> Unseen:
     """Return the recipe of the training set, of digits augmented by some rotations of the hue."""
     if options.converged and "mnist" in options.data:
         rotated = options.data == "rotation-colored-mnist"
-        return Unseen(of=options.data, palette=chosen_palette(), clockwise=rotated, validation=options.tune, hues=hues)
+        palette = options.palette or chosen_palette()
+        return Unseen(of=options.data, palette=palette, clockwise=rotated, validation=options.tune, hues=hues)
     return Unseen(of=options.data, distant=options.distant)
 
 
@@ -119,7 +123,7 @@ def settings(options: Options) -> dict[str, Setting]:
         return TUNED[""] | TUNED.get(options.data, {})
     if not options.converged:
         return {}
-    chosen = {name: select_setting(name) for name in SEARCHED_CONVERGED if digits or name != IMPROVED}
+    chosen = {name: select_setting(name, options.palette) for name in SEARCHED_CONVERGED if digits or name != IMPROVED}
     return chosen | ({CNN_IMPROVED: chosen[IMPROVED]} if digits else {})
 
 
@@ -186,7 +190,7 @@ def make_methods(shared: Any, with_nuisances: Any, ours: Any) -> dict[str, Neura
 def folders(options: Options) -> Folders:
     """Return where everything goes; other settings than the usual ones have folders of their own."""
     parts = {"distant": options.distant, "tuning": options.tune, "tuned": options.tuned, "ablation": options.ablate}
-    parts |= {"converged": options.converged}
+    parts |= {"converged": options.converged, options.palette: options.palette != ""}
     parts |= {f"batch-{options.batch}": options.batch != 64, "small": options.scale == "small"}
     parts |= {f"{options.steps}-steps": options.steps not in (0, usual_steps(options))}
     return Folders(options.out, folder_name(options.data, parts))
@@ -209,9 +213,9 @@ def findings(options: Options, part: str) -> Findings:
         return Findings(missing=(options.data,))
     rows = pd.read_csv(path)
     effort = describe_effort(rows, ["method"], options.steps or usual_steps(options))
-    if not part.startswith("table-"):
+    if not part.startswith("table-") and not options.palette:
         return Findings(effort=effort)
-    note = describe_selection([*rows["method"].unique()]) if options.converged else ""
+    note = describe_selection([*rows["method"].unique()], options.palette) if options.converged else ""
     conclusions = judge_table(rows, options.data, part, ", tuned" if options.tuned else "")
     return conclusions._replace(effort=effort, notes=(note,) if note else ())
 
