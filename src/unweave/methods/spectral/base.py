@@ -41,6 +41,7 @@ from unweave.methods.spectral.views import (
     validate_settings,
 )
 from unweave.utils.errors import plural
+from unweave.utils.threads import one_blas_thread
 from unweave.utils.validation import resolve_device
 
 MAX_DIRECT_DIMENSION = 3  # up to which eigenvectors are computed by factorization; see `smallest_eigenvectors`
@@ -128,6 +129,7 @@ class SpectralICA(Method):
     def resolve_device(self) -> str:
         return resolve_device(self.device)
 
+    @one_blas_thread()
     def learn(self, data: FactorData) -> None:
         validate_settings(self, data.shape)
         indices = choose_observations(self, data, n_first=MAX_ORIENTED_ROWS)

@@ -93,7 +93,7 @@ class Options:
     that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training, takes
     10,000 steps, and its stored results decide the settings."""
     palette: str = ""
-    """Colors of --converged; by default those that the CNN has chosen. Others have folders and settings of their own."""
+    """Colors of --converged; by default those that the CNN has chosen. Others have their own folders and settings."""
 
 
 def usual_steps(options: Options) -> int:
