@@ -27,9 +27,11 @@ from unweave.methods import HessianICA
 from unweave.metrics import mcc
 
 CHUNK = 100_000  # rows written, and encoded, at a time
+SETTLE_SECONDS = 0.5  # before a measurement: threads of scikit-learn's linear algebra wait actively for a while
 
 
 def seconds(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
+    time.sleep(SETTLE_SECONDS)
     start = time.perf_counter()
     value = function(*args)
     return value, time.perf_counter() - start
