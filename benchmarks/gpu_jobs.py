@@ -9,7 +9,7 @@ commands have one training set. Commands of a job run side by side: while one tr
 The plan is for leases of 30 minutes, of which 26 are left for jobs: the start of the machine, the data, and the copy of
 the results take the rest. All leases have the same line, whose order is by value, and the results of the one before:
 
-    python -m benchmarks.gpu_queue ORDER --limit 1560 --wait 560 --collect OUT --resume results.tar.gz \
+    python -m benchmarks.gpu_queue ORDER --limit 1560 --wait 500 --collect OUT --resume results.tar.gz \
         --cache cache.tar.gz
 
 1. Colors, settings on nuisances that are left out, ours and a CNN on digits: the claim of swap and contrast.

@@ -2,13 +2,14 @@
 
 python -m benchmarks.gpu_jobs                                      # jobs, commands and estimates; a plan of leases
 python -m benchmarks.gpu_queue palettes digits --limit 560 --collect OUT            # results are in OUT at any time
-python -m benchmarks.gpu_queue palettes digits --limit 1600 --wait 560 --collect OUT    # in the background; repeat it
+python -m benchmarks.gpu_queue palettes digits --limit 1600 --wait 500 --collect OUT    # in the background; repeat it
 python -m benchmarks.gpu_queue --merge OUT/results.tar.gz          # add results to the stored tables, on any machine
 python -m benchmarks.gpu_queue --pack scratch/gpu                  # packages and data for a machine that lacks them
 python -m benchmarks.gpu_queue digits --smoke 2                    # does every command run? two steps each, no GPU
 
 With `--wait`, the queue is started in the background unless it runs already, and goes on when the waiting ends. So one
-and the same line starts it, and is repeated to wait on. A machine that can install nothing needs the folder of
+and the same line starts it, and is repeated to wait on. Copying the compile cache takes up to a minute more, unless
+`--no-save-cache` leaves it out. A machine that can install nothing needs the folder of
 `--pack`, as PYTHONPATH=scratch/gpu/packages.zip:src and UNWEAVE_DATA=scratch/gpu/data.
 
 Processes share the GPU (by MPS, where it works) and its cores. A command that scores leaves its place to the next one.
@@ -88,6 +89,8 @@ class Options:
     """Folder for the results."""
     resume: Path | None = None
     """A results.tar.gz of another machine: its commands are not repeated."""
+    save_cache: bool = True
+    """Copy the compile cache to the folder of results at the end."""
     cache: Path | None = None
     """A cache.tar.gz of another machine of the same kind, beside its further parts."""
     merge: Path | None = None
@@ -373,7 +376,8 @@ def run_jobs(options: Options) -> bool:
             done = Queue(options).run()
     if options.collect is not None:
         collect(options.state, options.collect)
-        save_cache(options.collect / CACHE)
+        if options.save_cache:
+            save_cache(options.collect / CACHE)
         if options.wait:
             print_text((options.collect / STATUS).read_text())
     return done

@@ -16,10 +16,12 @@ from unweave.cli.paper import TerminalOutput
 from unweave.cli.progress import ProgressLine, show_progress
 from unweave.experiments.run import Run
 from unweave.papers.swap_contrast import palettes, scoring
+from unweave.training import strategies
 from unweave.training.loop import Progress
 
 SMOKE_IMAGES, SMOKE_DIGITS = 1_000, 100  # of the test sets; digits are seen on every background and at every angle
 SMOKE_WIDTH, SMOKE_BATCH = 4, 16
+MIN_SECONDS_TO_COMPILE = 15  # others train while a command compiles, so it pays for shorter runs than it does alone
 LAYERS = ("widths", "hidden", "layers", "critic", "discriminator_widths", "discriminator_hidden")
 
 
@@ -50,6 +52,7 @@ def main(state: Path, flag: Path, steps: int, command: str, *more: str) -> None:
     script, options = parse_command(command, *more, "--out", str(state / folder))
     if steps:
         shorten_runs(script, steps)
+    strategies.MIN_SECONDS_TO_COMPILE = strategies.MIN_SECONDS_IF_CACHED = MIN_SECONDS_TO_COMPILE
     with show_progress() as line:
         output = QueueOutput(line, flag)
         script.main(options, output)
