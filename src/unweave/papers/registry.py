@@ -130,6 +130,8 @@ def _hlle() -> Iterator[Item]:
     yield Item("preprocessing", "raw pixels, projection, and blur", runs=raw, **robust, small=few)
     factors: tuple[dict[str, Any], ...] = ({"part": "factors"},)
     yield Item("factors", "two to four factors of sprites", runs=factors, **robust, small={"max_points": 1_000})
+    hues: dict[str, Any] = {"script": "hlle_ica.hues", "small": {"hues": 1}, "data": SHAPES, "own": True}
+    yield Item("hues", "parts that hues separate, aligned", **hues)
 
 
 def _intervention() -> Iterator[Item]:
