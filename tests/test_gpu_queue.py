@@ -60,7 +60,8 @@ def test_all_seeds_and_strengths_of_a_class_are_one_pack(job):
             continue
         packs = gpu_jobs.list_packs(command)
         kinds = [(json.dumps(pack[0].recipe()["data"]), pack[0].method.pack_signature()) for pack in packs]
-        assert len(kinds) == len(set(kinds)) and all(2 <= len(pack) <= 54 for pack in packs if job != "flowers")
+        assert len(kinds) == len(set(kinds)) and all(len(pack) <= 54 for pack in packs)
+        assert min(map(len, packs)) > 1 or job in ("flowers", "sweep-improved")
         for pack in packs:  # alone on the GPU it ends within a lease of the machine
             assert 0 < gpu_jobs.estimate_seconds(pack) < 25 * 60
     assert gpu_jobs.estimate_minutes(job) < 90
@@ -183,10 +184,11 @@ def test_commands_read_what_others_have_found(queue, tmp_path):
 
 def test_a_queue_in_the_background_goes_on_and_is_waited_for(tmp_path):
     options = gpu_queue.Options(
-        jobs=(), limit=20.0, wait=30.0, state=tmp_path / "state", collect=tmp_path / "out", stored=tmp_path / "stored"
-    )
+        jobs=(), limit=20.0, wait=30.0, state=tmp_path / "state", collect=tmp_path / "out", stored=tmp_path / "stored",
+        save_cache=False,
+    )  # fmt: skip
     assert gpu_queue.tyro.cli(gpu_queue.Options, args=gpu_queue.as_arguments(options)) == gpu_queue.replace(
-        options, wait=0.0, collect=None
+        options, wait=0.0, collect=None, save_cache=True
     )
     arguments = gpu_queue.as_arguments(gpu_queue.replace(options, more="--seeds 2", smoke=3))
     parsed = gpu_queue.tyro.cli(gpu_queue.Options, args=arguments)

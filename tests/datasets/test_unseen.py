@@ -33,12 +33,14 @@ def test_colors_of_the_test_set_are_every_other_one_or_distant():
         unweave.datasets.Unseen(of="colored-mnist", distant=True)
 
 
-def test_settings_are_chosen_by_nuisances_and_digits_of_the_training_set(digits):
-    settings = {"of": "rotation-colored-mnist", "validation": True}
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+def test_settings_are_chosen_by_nuisances_and_digits_of_the_training_set(digits, left_out):
+    settings = {"of": "rotation-colored-mnist", "validation": True, "left_out": left_out}
+    kept = {0, 1, 2} - {left_out}
     train, test = (unweave.datasets.Unseen(part=part, **settings).load() for part in ("train", "test"))
     whole = unweave.datasets.Unseen(of="rotation-colored-mnist").load()
     assert len(train.gray) + len(test.gray) == len(whole.gray) and len(test.gray) == len(whole.gray) // 6
-    for data, backgrounds, angles in ((train, {0, 1}, {3, 4, 5}), (test, {2}, {2, 6})):
+    for data, backgrounds, angles in ((train, kept, {3, 4, 5}), (test, {left_out}, {2, 6})):
         c = data.labels(data.sample(500, torch.Generator().manual_seed(0)))
         assert set(c[:, 1].tolist()) == set(range(6)), "all digit colors"
         assert set(c[:, 2].tolist()) == backgrounds and set(c[:, 3].tolist()) == angles
@@ -46,3 +48,5 @@ def test_settings_are_chosen_by_nuisances_and_digits_of_the_training_set(digits)
     torch.testing.assert_close(test.render(point), whole.render(torch.tensor([[5, 1, 2, 2]])))
     with pytest.raises(InputError, match="validation=True is about digits"):
         unweave.datasets.Unseen(of="shapes3d", validation=True)
+    with pytest.raises(InputError, match="left_out=3: expected a background of the training set"):
+        unweave.datasets.Unseen(left_out=3)

@@ -139,7 +139,9 @@ def test_converged_tables_use_the_chosen_palette_and_the_words_of_the_paper(monk
     options = swap_tables.Options(data="rotation-colored-mnist", converged=True)
     data = swap_tables.make_data(options)
     assert (data.palette, data.clockwise, data.validation) == ("adjacent-60-45", True, False)
-    assert swap_tables.make_data(replace(options, tune=True)).validation
+    runs = swap_tables.list_runs(replace(options, tune=True))
+    assert all(run.data.validation for run in runs.values())
+    assert {run.data.left_out for (name, _), run in runs.items() if name == "CNN: lr 0.002"} == {0, 1, 2}
     every = swap_tables.methods(options, 0)
     assert {method.lr_schedule for method in every.values()} == {"cosine"}
     assert {method.steps for method in every.values()} == {40_000}

@@ -30,8 +30,7 @@ BACKGROUNDS = {"train": (0, 1, 2), "test": (3, 4, 5)}
 DEFAULT_PALETTE = "alternating-100-55"
 ANGLES = torch.tensor([-75, -65, -45, -22.5, 0, 22.5, 45, 65, 75])  # degrees
 ANGLES_BY_SPLIT = {"train": (2, 3, 4, 5, 6), "test": (0, 1, 4, 7, 8)}  # 0, +-22.5, +-45; and 0, +-65, +-75
-# Backgrounds and angles of training that choose settings without a look at those of the test set: 0, +-22.5; and +-45.
-VALIDATION_NUISANCES = {"train": ((0, 1), (3, 4, 5)), "test": ((2,), (2, 6))}
+VALIDATION_ANGLES = {"train": (3, 4, 5), "test": (2, 6)}  # of training, to choose settings by: 0, +-22.5; and +-45
 VALIDATION_SHARE = 6  # every sixth training digit, 10,000 of MNIST
 
 
@@ -114,12 +113,13 @@ class Painted(FactorData):
         return painted.reshape(*points.shape[:-1], *self.shape)
 
 
-def hold_out_nuisances(data: Painted, part: Literal["train", "test"]) -> Painted:
+def hold_out_nuisances(data: Painted, part: Literal["train", "test"], background: int) -> Painted:
     """Return the training set without a background and +-45 degrees, or other digits with these alone."""
+    backgrounds = tuple(b for b in BACKGROUNDS["train"] if (b == background) == (part == "test"))
     is_held_out = torch.arange(len(data.gray)) % VALIDATION_SHARE == VALIDATION_SHARE - 1
     rows = is_held_out if part == "test" else ~is_held_out
     gray = Table(data.gray.x[rows], data.gray.c[rows], data.gray.factors)
-    values = (tuple(data.allowed[0].tolist()), *VALIDATION_NUISANCES[part])
+    values = (tuple(data.allowed[0].tolist()), backgrounds, VALIDATION_ANGLES[part])
     extra = dict(zip(data.factors[len(gray.factors) :], values, strict=False))
     return Painted(gray, extra, data.paint, data.tables)
 

@@ -12,6 +12,7 @@ from unweave.data.core import FactorData, Subset
 from unweave.data.dataset import Dataset
 from unweave.data.downloads import PublishedFile
 from unweave.datasets.colored import (
+    BACKGROUNDS,
     DEFAULT_PALETTE,
     ColoredMNIST,
     Painted,
@@ -37,7 +38,7 @@ class Unseen(Dataset):
 
     name = "unseen"
     paper = "Swap and contrast (2022), Sec. 4.1"
-    optional_settings = ("palette", "clockwise", "validation", "hues")
+    optional_settings = ("palette", "clockwise", "validation", "left_out", "hues")
 
     of: Literal["colored-mnist", "rotation-colored-mnist", "shapes3d", "mpi3d"] = "colored-mnist"
     """Dataset; unseen are three backgrounds, also four angles, or half of the object's colors (both grids)."""
@@ -50,6 +51,8 @@ class Unseen(Dataset):
     validation: bool = False
     """For digits: choose settings by nuisances of the training set. Unseen are one of its backgrounds and +-45 degrees,
     on training digits that are left out."""
+    left_out: int = 2
+    """With validation: the background that is unseen, 0 to 2."""
     hues: int = 1
     """For digits: augment training by so many rotations of the hue, a further nuisance factor; 1: none."""
     part: Literal["train", "test"] = "train"
@@ -63,6 +66,8 @@ class Unseen(Dataset):
             )
         if self.validation and self.of in UNSEEN_FACTOR:
             raise InputError(f"validation=True is about digits: leave it out for {self.of}")
+        if self.left_out not in BACKGROUNDS["train"]:
+            raise InputError(f"left_out={self.left_out}: expected a background of the training set, 0 to 2")
         if self.hues != 1 and (self.hues < 1 or self.of in UNSEEN_FACTOR):
             raise InputError(f"hues={self.hues}: expected at least 1, and 1 for {' and '.join(UNSEEN_FACTOR)}")
 
@@ -88,7 +93,7 @@ class Unseen(Dataset):
     def load(self) -> FactorData:
         data = self.source_dataset().load()
         if isinstance(data, Painted):
-            data = hold_out_nuisances(data, self.part) if self.validation else data
+            data = hold_out_nuisances(data, self.part, self.left_out) if self.validation else data
             return add_hues(data, self.hues) if self.hues > 1 and self.part == "train" else data
         assert isinstance(data, Factorial)
         points = data.combinations()

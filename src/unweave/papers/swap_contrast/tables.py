@@ -28,6 +28,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave.datasets import Unseen
+from unweave.datasets.colored import BACKGROUNDS
 from unweave.experiments.failures import no_finished_runs
 from unweave.experiments.run import Run
 from unweave.experiments.study import execute, packs
@@ -90,8 +91,8 @@ class Options:
     """Run only our method, with each of its losses left out in turn."""
     converged: bool = False
     """Train until convergence on colors that a plain CNN has chosen: 40,000 steps on digits, 20,000 on others, a rate
-    that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training, takes
-    10,000 steps, and its stored results decide the settings."""
+    that falls along a cosine, clockwise angles, all test digits. --tune then leaves out nuisances of training, another
+    background for each of three seeds, takes 10,000 steps, and its stored results decide the settings."""
     palette: str = ""
     """Colors of --converged; by default those that the CNN has chosen. Others have their own folders and settings."""
 
@@ -103,12 +104,16 @@ def usual_steps(options: Options) -> int:
     return 600 if options.scale == "small" else 6_000 if "mnist" in options.data and not options.tune else 4_000
 
 
-def make_data(options: Options, hues: int = 1) -> Unseen:
-    """Return the recipe of the training set, of digits augmented by some rotations of the hue."""
+def make_data(options: Options, hues: int = 1, seed: int = 0) -> Unseen:
+    """Return the recipe of the training set, of digits augmented by some rotations of the hue.
+
+    To choose settings, seeds leave out one background of the training set after the other.
+    """
     if options.converged and "mnist" in options.data:
         rotated = options.data == "rotation-colored-mnist"
-        palette = options.palette or chosen_palette()
-        return Unseen(of=options.data, palette=palette, clockwise=rotated, validation=options.tune, hues=hues)
+        place: Any = {"palette": options.palette or chosen_palette(), "clockwise": rotated}
+        place |= {"validation": True, "left_out": seed % len(BACKGROUNDS["train"])} if options.tune else {}
+        return Unseen(of=options.data, hues=hues, **place)
     return Unseen(of=options.data, distant=options.distant)
 
 
@@ -170,7 +175,7 @@ def list_runs(options: Options) -> dict[tuple[str, int], Run]:
     """Return every run by method and seed; settings are compared on other seeds than those of the tables."""
     chosen, first = settings(options), TUNING_SEED if options.tune else 0
     return {
-        (name, seed): Run(make_data(options, chosen.get(name, {}).get("hues", 1)), method)
+        (name, seed): Run(make_data(options, chosen.get(name, {}).get("hues", 1), seed), method)
         for seed in range(first, first + options.seeds)
         for name, method in methods(options, seed).items()
     }
