@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,12 +88,46 @@ def test_what_living_processes_and_other_computers_write_stays(tmp_path, monkeyp
         remove_leftovers(tmp_path)
         assert folder.is_dir(), "this process writes it"
     assert names(tmp_path) == sorted([*ours, "b"])
-    old = time.time() - atomic.MAX_AGE - 5
-    os.utime(tmp_path / ours[1], (old, old))
+    for hours, is_left in ((23, True), (25, False)):
+        changed = time.time() - 3600 * hours
+        os.utime(tmp_path / ours[1], (changed, changed))
+        atomic._swept.clear()
+        remove_leftovers(tmp_path)
+        assert (tmp_path / ours[1]).exists() == is_left
     (tmp_path / f".c.{system}-{os.getpid()}-0.tmp").mkdir()  # of an earlier process of the same number
     atomic._swept.clear()
     remove_leftovers(tmp_path)
     assert names(tmp_path) == sorted([ours[0], *ours[2:], "b"])
+
+
+def test_processes_are_asked_only_on_the_same_system_and_never_on_windows(tmp_path, monkeypatch):
+    """There the call that asks would end the process."""
+    path, gone, system = tmp_path / "a.tmp", tmp_path / "gone.tmp", atomic._system_id()
+    path.touch()
+
+    def refuse(process, signal):
+        raise PermissionError(errno.EPERM, "of another user")
+
+    def never(process, signal):
+        raise AssertionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not atomic._is_leftover(path, system, 1)
+    monkeypatch.setattr(os, "kill", never)
+    for name in ("posix", "nt"):
+        monkeypatch.setattr(atomic, "os", SimpleNamespace(**vars(os) | {"name": name}))
+        number = "00000000" if name == "posix" else system
+        assert not atomic._is_leftover(path, number, 1) and not atomic._is_leftover(gone, number, 1)
+
+
+def test_a_system_is_known_by_its_start_and_its_container(monkeypatch):
+    first = atomic._system_id.__wrapped__()
+    assert first == atomic._system_id() and len(first) == 8
+    monkeypatch.setattr(Path, "read_text", lambda path: "another start")
+    second = atomic._system_id.__wrapped__()
+    monkeypatch.setattr(Path, "is_symlink", lambda path: path.name == "pid")
+    monkeypatch.setattr(Path, "readlink", lambda path: Path("pid:[another]"))
+    assert len({first, second, atomic._system_id.__wrapped__()}) == 3
 
 
 # Durability -----------------------------------------------------------------------------------------------------------
@@ -138,6 +173,28 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_at_the_end(tmp_path
         events.clear()
     assert sorted(events[:3]) == ["sync x/y/tmp", "sync x/y/tmp/d", "sync x/y/tmp/d/e"]
     assert events[3:] == ["rename x/y/b", "sync x/y"]
+
+
+def test_nothing_of_a_file_is_left_in_a_buffer_when_it_is_synchronized(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    write_atomic(tmp_path / "a", "whole")
+    assert sizes[0] == 5
+
+
+def test_windows_opens_no_folders_and_synchronizes_files_that_are_open_for_writing(tmp_path, monkeypatch):
+    opened = []
+    open_file = os.open
+
+    def observed(path, flags):
+        opened.append((path.name, flags))
+        return open_file(path, flags)
+
+    monkeypatch.setattr(atomic, "os", SimpleNamespace(**vars(os) | {"name": "nt", "open": observed}))
+    (tmp_path / "a").touch()
+    atomic.sync(tmp_path)
+    atomic.sync(tmp_path / "a")
+    assert opened == [("a", os.O_RDWR)]
 
 
 def test_a_file_system_that_cannot_synchronize_folders_is_used_all_the_same(tmp_path, monkeypatch):
