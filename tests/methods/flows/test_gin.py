@@ -104,6 +104,9 @@ def test_soft_labels_with_another_family_are_an_error():
 
 def test_learned_statistics_are_parameters_of_the_network():
     x, u = blobs(300)
+    start = GIN(**FLOW_SETTINGS | {"steps": 1}, statistics="learned", lr=1e-9).fit(x, u)
+    assert start.means_.abs().max() < 100 and start.net_.location.abs().max() < 1e-6, "standard normal at the start"
+    assert start.net_.spread.abs().max() < 1e-6 and start.net_.spread.shape == (3, 4)
     method = GIN(**FLOW_SETTINGS | {"steps": 300}, statistics="learned", latent_dim="all", seed=1).fit(x, u)
     assert {"location", "spread"} <= dict(method.net_.named_parameters()).keys()
     torch.testing.assert_close(method.first_ / method.second_, method.net_.location.detach())

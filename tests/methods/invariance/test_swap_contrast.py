@@ -235,6 +235,7 @@ def test_a_training_that_was_too_short_is_diagnosed_and_a_good_one_is_not(labele
     ("accuracy", "explained", "advice"),
     [
         (0.9, 0.5, []),
+        (0.8, 0.1, []),
         (0.9, 0.02, ["Use a smaller WEIGHT: with WEIGHT=300 the class is learned, but the decoder explains 2%"]),
         (0.5, 0.5, ["Use a larger WEIGHT: WEIGHT=300 weighs little against a reconstruction of 64 numbers"]),
         (0.5, 0.02, ["Train longer: after 5,000 steps, the class is not learned; the decoder explains 2%"]),
