@@ -1,12 +1,12 @@
 """Settings at the ends of their ranges are accepted, and those just beyond are refused with a reason."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers import X
+from tests.helpers import METHODS, X
 from unweave.data.conversion import as_data
 from unweave.methods import (
     GIN,
@@ -19,6 +19,7 @@ from unweave.methods import (
     SelfSupervisedGIN,
     SwapContrast,
 )
+from unweave.methods.flows.families import FAMILIES, FamilyName
 from unweave.methods.flows.labels import check_classes, check_label_loss
 from unweave.utils.errors import InputError
 
@@ -129,3 +130,76 @@ def test_classes_and_label_losses_have_limits_too():
         check_label_loss(0.1, 0, (3,), soft=True)
     with pytest.raises(InputError, match="0 to 6 outputs"):
         check_label_loss(0.0, 7, (3, 2), soft=True)
+
+
+# Defaults: a run is found again by its settings, so another default would silently be another experiment -------------
+
+TRAINING = {"seed": 0, "steps": 5_000, "batch_size": 64, "lr": 5e-4, "lr_schedule": "constant", "weight_average": 0.0}
+NETWORK = {"network": "auto", "widths": (32, 32, 64, 64), "hidden": (256,), "layers": (256, 256), "encoder": None}
+VAE = TRAINING | NETWORK | {"latent_dim": 10, "likelihood": "auto", "decoder": None}
+FLOW = {
+    "restarts": 1, "latent_dim": "auto", "seed": 0, "steps": 4_000, "batch_size": 500, "lr": 0.0, "precision": "single",
+    "lr_decay_after": 0.625, "noise": 0.01, "standardize": False, "heavy_tails": False, "network": "auto", "blocks": 0,
+    "width": 0, "conv_blocks": 4, "conv_widths": (16, 32), "clamp": "soft", "volume": "mean",
+}  # fmt: skip
+CLASSIFIER = TRAINING | NETWORK | {"latent_dim": 64, "label": ""}
+DEFAULTS = {
+    "beta-vae": VAE | {"beta": 4.0},
+    "ada-gvae": VAE | {"beta": 1.0, "changed": "uniform", "distance": "one-sided"},
+    "ada-ml-vae": VAE | {"beta": 1.0, "changed": "uniform", "distance": "one-sided"},
+    "annealed-vae": VAE | {"gamma": 1_000.0, "capacity": 25.0, "anneal": 1 / 3},
+    "beta-tc-vae": VAE | {"beta": 6.0, "estimator": "weighted"},
+    "dip-vae": VAE | {"variant": "ii", "off_diagonal": 10.0, "diagonal": 10.0},
+    "factor-vae": VAE | {"gamma": 10.0, "critic_lr": 1e-4, "critic": (1_000,) * 6, "feature_dim": 1},
+    "ivae": VAE | {"beta": 1.0, "noise_variance": 0.1, "label": "", "prior_hidden": (50,)},
+    "gin": FLOW | {"label": "", "family": "normal", "statistics": "batch", "label_weight": 0.0, "label_dim": 0},
+    "self-supervised-gin": FLOW | {"batch_size": 100, "augment": (), "copies": 10, "spread": 1.0},
+    "cnn-classifier": CLASSIFIER,
+    "vae-classifier": CLASSIFIER | {"beta": 1.0, "generative": 0.01},
+    "cai": CLASSIFIER | {"nuisances": (), "strength": 0.03, "discriminator": (64,)},
+    "cvib": CLASSIFIER | {"nuisances": (), "beta": 1e-3, "strength": 0.01},
+    "uai": CLASSIFIER | {"alpha": 100.0, "beta": 0.1, "gamma": 1.0, "dropout": 0.4, "disentanglers": (64,)},
+    "vfae": CLASSIFIER
+    | {"nuisances": (), "upper_dim": 16, "generative": 0.01, "mmd": 1.0, "random_features": 500, "upper": (64,)},
+    "swap-contrast": VAE | {
+        "latent_dim": "auto", "label": "", "predictive_dim": "auto", "nuisance_dim": "auto", "nuisances": (),
+        "changed": 0, "divergence": "kl", "scheme": "alternate", "refit_classifier": True, "alpha": 1.0, "beta": 300.0,
+        "gamma": 1.0, "prediction": 300.0, "generative": 1.0, "kl_warmup": 0.0, "per_number": False, "temperature": 0.1,
+        "classifier_lr": 0.01, "swap_warmup": 0.5, "difficulty_warmup": 0.5,
+    },
+    "infogan-cr": VAE | {
+        "latent_dim": 5, "lr": 1e-3, "hidden": (128,), "noise_dim": 5, "info": 0.05, "contrast": 2.0,
+        "contrast_after": 0.6, "gap": 1.9, "gap_stages": 10,
+    },
+    "intervention-autoencoder": VAE | {
+        "latent_dim": "auto", "lr": 1e-4, "hidden": (128,), "features": "auto", "feature_dim": 1, "lambda_in": 0.25,
+        "lambda_adv": 10.0, "lambda_diff": 1.0, "diff_after": 0.5, "adversary": "non-saturating", "diff_mode": "data",
+        "inner_steps": 3, "inner_lr": 1e-3, "weight_lr": 1e-5, "discriminator_hidden": (128,),
+        "discriminator_widths": (), "discriminator_slope": 0.0, "discriminator_norm": "none", "gradient_penalty": 0.0,
+        "reweight": True, "translator": 128,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_stay_what_recorded_runs_have(name):
+    method = METHODS[name]()
+    assert {setting: getattr(method, setting) for setting in DEFAULTS[name]} == DEFAULTS[name]
+    assert method.name == name
+
+
+def test_former_names_of_settings_and_methods_are_known():
+    renamed = {old: new for cls in METHODS.values() for old, new in getattr(cls, "renamed", {}).items()}
+    for old, new in {
+        "judges": "discriminator_hidden", "judge_widths": "discriminator_widths", "judge_slope": "discriminator_slope",
+        "reweigh": "reweight", "through": "diff_mode", "known": "nuisances", "settle": "refit_classifier",
+        "warm_amount": "swap_warmup", "warm_difficulty": "difficulty_warmup", "pairs_": "changing_factors_",
+        "most_": "max_changed_", "names_": "class_names_", "soft_": "has_soft_labels_", "column_": "label_column_",
+        "shares_": "class_shares_", "merit_": "log_likelihood_",
+    }.items():  # fmt: skip
+        assert renamed[old] == new
+    assert "info-gancr" in METHODS["infogan-cr"].aliases
+
+
+def test_families_are_those_that_can_be_named():
+    assert get_args(FamilyName) == tuple(FAMILIES)

@@ -14,6 +14,13 @@ from unweave.experiments.study import execute
 from unweave.methods import PCA, BetaVAE, InterventionAutoencoder
 from unweave.metrics import translation_difficulty
 from unweave.metrics.contract import Scorer, variants
+from unweave.metrics.translation import (
+    _decode_with,
+    _draw_pair,
+    _effects,
+    _translate_linearly,
+    _translation_losses,
+)
 from unweave.metrics.uncertainty import score_table
 
 SMALL = {"steps": 3, "batch_size": 6, "layers": (8,), "discriminator_hidden": (8,), "translator": 4, "inner_steps": 2}
@@ -44,6 +51,16 @@ class Exact:
         ]
 
 
+class Linear:
+    """A decoder that is a matrix."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def inverse_transform(self, z):
+        return z @ self.matrix
+
+
 class OneWay(Method):
     """A method without a decoder, and not in the catalog."""
 
@@ -52,6 +69,54 @@ class OneWay(Method):
 
     def encode(self, x):
         return (x - self.mean_).flatten(1)[:, 2000:2002]
+
+
+@pytest.mark.parametrize("bernoulli", [False, True])
+def test_losses_are_nats_per_observation_of_the_second_half(bernoulli):
+    u, v = np.random.default_rng(0).uniform(0, 1, (2, 8, 2, 3))
+    v[5, 0, 0] = 0.0
+
+    def nats(target, prediction):
+        p = prediction.clip(1e-4, 1 - 1e-4)
+        each = -target * np.log(p) - (1 - target) * np.log(1 - p) if bernoulli else 0.5 * (target - prediction) ** 2
+        return each.sum((1, 2)).mean()
+
+    seen = []
+
+    def translate(a, b, test, binary):
+        seen.append((a.shape, b.shape, test.shape, binary))
+        return test / 2
+
+    found = _translation_losses(torch.from_numpy(u), torch.from_numpy(v), translate, bernoulli)
+    test, flat = v[4:], np.full((4, 2, 3), v[4:].mean())
+    np.testing.assert_allclose(found, [nats(test, w) for w in (u[4:] / 2, test, u[4:], flat)], rtol=1e-5)
+    assert seen == [((4, 2, 3), (4, 2, 3), (4, 2, 3), bernoulli)]
+
+
+def test_the_linear_translator_is_a_ridge_regression_between_deviations():
+    u, v, test = np.random.default_rng(0).normal(size=(3, 12, 2, 2)) + 5
+    U, V, T = (x.reshape(12, 4) for x in (u, v, test))
+    a, b = U - U.mean(0), V - V.mean(0)
+    weights = np.linalg.solve(a.T @ a + 1e-3 * (a**2).sum(1).mean() * np.eye(4), a.T @ b)
+    expected = (T - U.mean(0)) @ weights + V.mean(0)
+    found = _translate_linearly(*map(torch.from_numpy, (u, v, test)), False)
+    np.testing.assert_allclose(found.numpy().reshape(12, 4), expected, rtol=1e-4)
+
+
+def test_a_translator_learns_from_codes_with_one_value_of_a_feature():
+    z = np.arange(12.0).reshape(4, 3)
+    method = Linear(2 * np.eye(3))
+    np.testing.assert_allclose(
+        _decode_with(method, z, np.array([0, 2]), 1).numpy(), 2 * np.column_stack([[3] * 4, z[:, 1], [5] * 4])
+    )
+    values = np.array([[0.0, 1], [0, 1], [0, 2]])
+    pairs = {_draw_pair(values, np.random.default_rng(seed)) for seed in range(30)}
+    assert pairs == {(0, 2), (2, 0), (1, 2), (2, 1)}, "different values"
+    effects = _effects(Linear(np.diag([1.0, 2, 0])), z, [np.array([0]), np.array([1]), np.array([2])],
+                       np.random.default_rng(0))  # fmt: skip
+    rng = np.random.default_rng(0)
+    shuffled = [np.mean((s * (z[rng.permutation(4), j] - z[:, j])) ** 2) / 3 for j, s in enumerate([1, 2, 0])]
+    np.testing.assert_allclose(effects, shuffled)
 
 
 def test_rotated_codes_are_harder_to_translate():
