@@ -77,16 +77,16 @@ def test_numbers_of_classes_and_ranks_are_compared_with_the_theorem():
     )
     assert describe_omitted(0.009) == []
     assert describe_omitted(0.01) == [
-        "1% of the observations did not count, being alone with their class in a batch: raise batch_size, or leave rare "
-        "classes out."
+        "1% of the observations did not count, being alone with their class in a batch: raise batch_size, or leave "
+        "rare classes out."
     ]
 
 
 def test_a_split_is_a_pair_along_which_no_class_varies_both_ways():
     exclusive = torch.tensor([[1.0, 0.19, 1], [0.19, 1, 1]])
     assert describe_splits(exclusive) == [
-        "No class varies along both code 1 and code 2: one variable is split in two; more observations, or another start "
-        "(restarts=10), can join it."
+        "No class varies along both code 1 and code 2: one variable is split in two; more observations, or another "
+        "start (restarts=10), can join it."
     ]
     assert describe_splits(torch.tensor([[1.0, 0.2], [0.19, 1]])) == [], "a fifth of the other is variation"
     assert describe_splits(torch.tensor([[1.0, 0.1], [1, 0.1]])) == [], "the second code is idle in all classes"
@@ -97,7 +97,8 @@ def test_a_split_is_a_pair_along_which_no_class_varies_both_ways():
 def test_gaps_along_codes_are_named_from_one():
     means, deviations = torch.tensor([[0.0, 0], [0, 9]]), torch.ones(2, 2)
     assert describe_gaps(means, deviations, ["a", "b"]) == [
-        "Nothing lies between classes 'a' and 'b' along code 2: the data do not determine how these classes align there."
+        "Nothing lies between classes 'a' and 'b' along code 2: the data do not determine how these classes "
+        "align there."
     ]
     texts = describe_classes(["a", "b"], (means, deviations), None, 0.5)
     assert [text.split()[0] for text in texts] == ["2", "Nothing", "50%"]
