@@ -117,9 +117,8 @@ def loop_of(persistence, second=1.0):
 def test_the_dimension_is_described_with_its_certainty():
     estimates = "1 to 3 by all estimates; likelihood 2.1, gap 2, isometry in 2 dimensions 0.95"
     assert describe_dimension(2, VOTES) == f"The data seem to have 2 dimensions (sure, {estimates})."
-    assert "(fairly sure, " in describe_dimension(
-        2, VOTES | {"gap": 3}
-    ) and "1 dimension (not sure" in describe_dimension(1, VOTES)
+    assert "(fairly sure, " in describe_dimension(2, VOTES | {"gap": 3})
+    assert "1 dimension (not sure" in describe_dimension(1, VOTES)
     assert "(fairly sure, " in describe_dimension(2, VOTES | {"likelihood": 2.6})
     more = VOTES | {"isometry in 3 dimensions": 0.98}
     assert describe_dimension(2, more).endswith(
@@ -179,11 +178,12 @@ def test_isometry_is_described_with_what_the_method_saw():
     assert start(0.5, 0.859).startswith("The embedding does not keep near distances: the data are not isometric")
     assert start(0.5, 0.82, straightened=True) == "The embedding keeps near distances roughly"
     assert start(0.5, 0.80, straightened=True).startswith("The embedding does not keep near distances")
-    assert start(0.5, 0.5, linear=False).startswith(
-        "The codes are curved functions of the factors, which need not keep"
-    )
-    for seen, text in (({}, "averages; 1 is perfect"), ({"projected": True}, "sees them, projected; 1"),
-                       ({"blurred": True}, "averages of observations as the method sees them, blurred and projected;")):  # fmt: skip
+    assert start(0.5, 0.5, linear=False).startswith("The codes are curved functions of the factors, which need not")
+    for seen, text in (
+        ({}, "averages; 1 is perfect"),
+        ({"projected": True}, "sees them, projected; 1"),
+        ({"blurred": True}, "averages of observations as the method sees them, blurred and projected;"),
+    ):
         assert text in describe_isometry(0.5, 0.9, PAIRS, **SEEN | seen)[0]
     for count, texts in ((11, 2), (12, 1)):
         grid = PAIRS._replace(dx=np.repeat(np.linspace(0.1, 1, count), 3))
