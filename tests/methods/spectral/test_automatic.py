@@ -227,7 +227,7 @@ def test_dimensions_near_the_estimates_are_tried_and_the_usual_ones_where_these_
     found = good.search.choose_dimension("auto")
     assert found.d == 2 and {d for d, _ in good.embedded} == {1, 2}
     votes = dict(found.votes)
-    assert votes["gap"] == 2 and abs(votes["likelihood"] - 2) < 0.3 and votes["isometry in 2 dimensions"] == 0.95
+    assert votes["gap"] == 2 and abs(votes["likelihood"] - 2) < 0.5 and votes["isometry in 2 dimensions"] == 0.95
     assert votes["lowest"] <= 2 <= votes["highest"] <= 3
     poor = Trials(lambda d, k: 0.5 + 0.1 * d)
     found = poor.search.choose_dimension("auto")

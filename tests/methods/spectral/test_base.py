@@ -8,6 +8,7 @@ from tests.helpers import flat_sheet, swiss_roll
 from unweave import InputError
 from unweave.datasets import Faces, SquaresXC, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, LinearICA
+from unweave.methods.spectral import base
 from unweave.metrics import mcc
 
 
@@ -118,3 +119,52 @@ def test_constant_columns_are_ignored():
     x, z = flat_sheet(800, 2)
     padded = np.column_stack([x, np.full(800, 5.0)])
     assert mcc(z, HessianICA(latent_dim=2, n_neighbors=12).fit_transform(padded)) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("d", "n_neighbors", "n", "k"), [(2, 30, 99, 10), (4, 30, 99, 12), (4, 11, 99, 11), (4, 30, 9, 8)]
+)
+def test_maps_for_new_points_have_few_neighbors_each(d, n_neighbors, n, k, monkeypatch):
+    sizes = []
+
+    class Maps:
+        def __init__(self, points, codes, size, periods):
+            sizes.append(size)
+
+        def __call__(self, points):
+            return points
+
+    monkeypatch.setattr(base, "AffineMaps", Maps)
+    method = HessianICA()
+    method.latent_dim_, method.n_neighbors_, method.points_ = d, n_neighbors, torch.zeros(n, 5)
+    method.codes_, method.periods_ = torch.zeros(n, d), [None] * d
+    method._encode_points(torch.zeros(2, 5))
+    method._encode_points(torch.zeros(2, 5))
+    assert sizes == [k], "fitted once"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes"),
+    [
+        ({}, (3, 48)),
+        ({"latent_dim": 2}, (6, 48)),
+        ({"latent_dim": 6}, (28, 56)),
+        ({"latent_dim": 2, "n_neighbors": 9}, (9, 9)),
+    ],
+)
+def test_neighborhoods_up_to_forty_eight_points_are_tried(settings, sizes, monkeypatch):
+    seen = {}
+
+    def stop(points, rng, **arguments):
+        seen.update(arguments)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(base, "build_cloud", stop)
+    x = np.random.default_rng(0).uniform(size=(80, 7))
+    with pytest.raises(ZeroDivisionError):
+        HessianICA(**settings).fit(np.concatenate([x, x[:3]]))
+    assert seen["n_neighbors"] == sizes and seen["notes"] == ("3 observations repeat others.",)
+    assert seen["size_name"] == "n_samples" and seen["on_disconnected"] == "error"
+    with pytest.raises(ZeroDivisionError):
+        HessianICA(**settings, landmarks=40).fit(x)
+    assert seen["size_name"] == "landmarks" and seen["notes"] == ("40 landmarks are averages of 80 observations.",)
