@@ -25,7 +25,6 @@ from unweave.nn.functional import (
     one_hot,
     pairwise_log_densities,
     permute_columns,
-    random_fourier_features,
     scale_gradient,
     squared_distance,
     stratified_log_weights,
@@ -201,15 +200,6 @@ def test_the_mean_discrepancy_is_that_of_group_means():
     assert mean_discrepancy(features, groups[:, 2:]) == 0
     swapped = torch.tensor([[0.0, 1], [0, 1], [1, 0], [1, 0]], dtype=torch.float64)
     assert mean_discrepancy(features, swapped) != mean_discrepancy(features, groups[:, :2])
-
-
-def test_random_features_approximate_a_gaussian_kernel():
-    z = torch.randn(6, 3, generator=rng(1), dtype=torch.float64)
-    frequencies = torch.randn(100_000, 3, generator=rng(2), dtype=torch.float64)
-    phases = 2 * math.pi * torch.rand(100_000, generator=rng(3), dtype=torch.float64)
-    features = random_fourier_features(z, frequencies, phases)
-    kernel = (-(torch.cdist(z, z) ** 2) / (2 * 3)).exp()  # of width sqrt(d)
-    torch.testing.assert_close(features @ features.T, kernel, atol=0.02, rtol=0)
 
 
 def test_small_formulas():

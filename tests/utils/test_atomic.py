@@ -234,6 +234,22 @@ def test_a_disk_that_refuses_is_named(tmp_path, error, text):
     assert is_disk_full(caught.value) and not names(tmp_path)
 
 
+def test_a_place_that_is_no_folder_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    refused = pytest.raises(InputError, match=r"cannot write to .*file: Not a directory; choose another folder")
+    with refused, atomic_folder(tmp_path / "file/a"):
+        raise AssertionError
+    with pytest.raises(InputError, match=r"cannot write .*file/a: Not a directory"):
+        write_atomic(tmp_path / "file/a", "text")
+
+
+def test_nothing_that_is_finished_is_remembered_as_open(tmp_path):
+    write_atomic(tmp_path / "a", "text")
+    with atomic_folder(tmp_path / "b") as folder:
+        assert folder in atomic._open
+    assert not [path for path in atomic._open if path.parent == tmp_path]
+
+
 def test_other_errors_pass(tmp_path):
     for error in (FileNotFoundError(errno.ENOENT, "gone"), InputError("No space left"), RuntimeError("else")):
         with pytest.raises(type(error)) as caught, atomic_folder(tmp_path / "b"):
