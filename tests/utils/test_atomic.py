@@ -13,7 +13,15 @@ import pytest
 
 from unweave import InputError
 from unweave.utils import atomic
-from unweave.utils.atomic import atomic_file, atomic_folder, is_disk_full, make_folder, remove_leftovers, write_atomic
+from unweave.utils.atomic import (
+    atomic_file,
+    atomic_folder,
+    describe_write_error,
+    is_disk_full,
+    make_folder,
+    remove_leftovers,
+    write_atomic,
+)
 
 KILLED = """
 import os, signal, sys
@@ -226,12 +234,25 @@ def test_making_an_existing_folder_changes_nothing(tmp_path, events):
         (OSError(errno.ENOSPC, "Error writing bytes to file"), "No space left on device; free disk space and repeat"),
         (RuntimeError("I/O error: os error 28"), "No space left on device; free disk space and repeat"),
         (PermissionError(errno.EACCES, ""), "Permission denied; choose another place"),
+        (OSError(errno.EFBIG, "File too large"), "File too large; free disk space and repeat"),
     ],
 )
 def test_a_disk_that_refuses_is_named(tmp_path, error, text):
     with pytest.raises(InputError, match=rf"cannot write .*b: {text}") as caught, atomic_folder(tmp_path / "b"):
         raise error
     assert is_disk_full(caught.value) and not names(tmp_path)
+
+
+def test_errors_without_a_number_are_told_in_their_own_words():
+    assert str(describe_write_error(Path("a"), RuntimeError("odd"))) == "cannot write a: odd; choose another place"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed in /proc")
+def test_no_file_stays_open(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for i in range(9):
+        write_atomic(tmp_path / str(i), "text")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_place_that_is_no_folder_is_named(tmp_path):

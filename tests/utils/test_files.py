@@ -29,6 +29,8 @@ def test_what_is_missing_is_named_with_the_most_similar_file(tmp_path):
             check_exists(tmp_path / name)
     with pytest.raises(InputError, match="is a folder: expected a file"):
         check_file(tmp_path)
+    with pytest.raises(InputError, match="q does not exist"):
+        check_file(tmp_path / "q")
 
 
 @pytest.mark.parametrize(
