@@ -249,10 +249,10 @@ def test_errors_without_a_number_are_told_in_their_own_words():
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed in /proc")
 def test_no_file_stays_open(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for i in range(9):
         write_atomic(tmp_path / str(i), "text")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_place_that_is_no_folder_is_named(tmp_path):
