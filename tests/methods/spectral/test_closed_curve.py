@@ -9,10 +9,12 @@ import torch
 import unweave
 from tests.turntable import angle_error, photograph, random_object, symmetric_object
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
+from unweave.methods.spectral import closed_curve
 from unweave.methods.spectral.closed_curve import (
     ClosedCurve,
     _validation_error,
     average_blocks,
+    fit_closed_curve,
     fit_nodes,
     follows_rows,
     has_even_steps,
@@ -21,6 +23,7 @@ from unweave.methods.spectral.closed_curve import (
     rescale_angle,
     spread_of_order,
 )
+from unweave.methods.spectral.loops import Loop
 from unweave.methods.spectral.neighbors import find_neighbors
 
 TURN = 2 * np.pi
@@ -252,3 +255,72 @@ def test_a_wide_loop_is_rescaled_by_averages_over_its_blocks():
     found = rescale_angle(wide, warped)
     assert np.abs(np.angle(np.exp(1j * (found - found[0] - turn)))).max() < 0.05
     assert (found >= 0).all() and (found < TURN).all()
+
+
+def loop_along(angle, persistence=3.0, second=1.0):
+    return Loop(angle, persistence, second, 9)
+
+
+@pytest.mark.parametrize(
+    ("n", "spread", "persistence", "fit"),
+    [
+        (150, 1.05, 3.0, "certain"),
+        (150, 1.07, 3.0, "doubtful"),
+        (150, 1.09, 4.1, "certain"),
+        (150, 1.09, 4.0, "doubtful"),
+        (150, 1.11, 4.1, "doubtful"),
+        (150, 1.13, 9.0, None),
+        (152, 1.19, 4.1, "certain"),
+        (152, 1.21, 4.1, "doubtful"),
+        (152, 1.27, 4.1, "doubtful"),
+        (152, 1.29, 9.0, None),
+    ],
+)
+def test_a_curve_is_certain_where_its_order_spreads_little(n, spread, persistence, fit, monkeypatch):
+    angle = TURN * np.arange(n) / n
+    points = circle(angle)
+    monkeypatch.setattr(closed_curve, "spread_of_order", lambda *args: spread)
+    found = fit_closed_curve(points, find_neighbors(points, 12), loop_along(angle, persistence))
+    assert found is None if fit is None else found is not None and found.certain == (fit == "certain")
+
+
+def test_open_curves_and_several_loops_are_no_closed_curve():
+    for gap, is_closed in ((2.4, True), (2.6, False)):
+        angle = TURN * np.arange(100) / (99 + gap)
+        points = circle(angle)
+        found = fit_closed_curve(points, find_neighbors(points, 12), loop_along(angle))
+        assert (found is not None) == is_closed
+    angle = TURN * np.arange(100) / 100
+    points = circle(angle)
+    neighbors = find_neighbors(points, 12)
+    assert fit_closed_curve(points, neighbors, loop_along(angle, 3.0, 2.9)) is None
+    found = fit_closed_curve(points, neighbors, loop_along(angle))
+    assert found is not None and found.even and found.difference < 1e-6
+
+
+def test_steps_or_arc_length_are_taken_and_their_difference_is_reported():
+    angle = TURN * (np.arange(120) + 8 * np.sin(TURN * np.arange(120) / 120)) / 120
+    points = circle(angle)
+    neighbors, steps = find_neighbors(points, 12), TURN * np.arange(120) / 120
+    for even, expected in ((True, steps), (False, angle)):
+        found = fit_closed_curve(points, neighbors, loop_along(angle), even=even)
+        assert found is not None and found.even == even
+        np.testing.assert_allclose(found.curve(torch.from_numpy(points)), expected, atol=0.01)
+        gap = np.abs(angle - steps - np.median(angle - steps))
+        assert found.difference == pytest.approx(np.median(gap), abs=0.01)
+
+
+def polygon(steps):
+    """A closed polygon with these steps, along a large circle."""
+    return circle(TURN * np.cumsum(steps) / np.sum(steps))
+
+
+def test_limits_of_even_steps():
+    """From step to step they may vary by a factor of 1.42, slowly by 2.5; in a sequence by 2.46, and slowly by 8."""
+    turns = TURN * np.arange(108) / 108
+    for in_order, rough, slow in ((False, np.exp(0.35), 2.5), (True, np.exp(0.9), 8.0)):
+        for share, is_even in ((0.97, True), (1.03, False)):
+            alternating = np.where(np.arange(100) % 2, rough**share if share < 1 else rough * share, 1.0)
+            assert has_even_steps(polygon(alternating), in_order=in_order) == is_even
+            waves = np.exp(0.5 * np.log(slow * share**3) * np.cos(turns))
+            assert has_even_steps(polygon(waves), in_order=in_order) == is_even
