@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers import METHODS, X
+from tests.helpers import METHODS, X, small_method
 from unweave.data.conversion import as_data
 from unweave.methods import (
     GIN,
@@ -203,3 +203,26 @@ def test_former_names_of_settings_and_methods_are_known():
 
 def test_families_are_those_that_can_be_named():
     assert get_args(FamilyName) == tuple(FAMILIES)
+
+
+# Names of terms are the columns of recorded histories -----------------------------------------------------------------
+
+TERMS = {
+    "beta-vae": "rec kl", "ada-gvae": "rec kl", "ada-ml-vae": "rec kl", "annealed-vae": "rec kl gap",
+    "beta-tc-vae": "rec kl tc", "dip-vae": "rec kl dip", "factor-vae": "rec kl tc critic", "ivae": "rec kl",
+    "gin": "nats alone", "self-supervised-gin": "nats", "cnn-classifier": "ce", "vae-classifier": "ce rec kl",
+    "cai": "ce nuisance", "cvib": "ce kl rec", "uai": "ce rec guess", "vfae": "ce bound mmd",
+    "swap-contrast": "rec kl ce zp sup dis", "infogan-cr": "fool info contrast discriminator",
+    "intervention-autoencoder": "rec in adv critic diff",
+}  # fmt: skip
+OPTIMIZERS = {"factor-vae": "critic.", "swap-contrast": "classifier.", "intervention-autoencoder": "weight."}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_of_losses_keep_their_names_and_parts_their_optimizers(name):
+    flow = {"blocks": 1} if name.endswith("gin") else {}
+    labels = {"label": "kind"} if "label" in METHODS[name].__dataclass_fields__ else {}
+    codes = {"latent_dim": 4} if name == "swap-contrast" else {}
+    method = small_method(name, **{"steps": 1, "batch_size": 60} | flow | labels | codes).fit(DATA)
+    assert method.terms_ == ["loss", *TERMS[name].split()]
+    assert [*method.optimizers()] == ["", *OPTIMIZERS.get(name, "").split()]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from unweave import InputError, catalog, metrics
+from unweave.data.conversion import as_data
 from unweave.methods import PCA
 from unweave.metrics.contract import ALL_KINDS, Scorer, Truth, as_matrix, validate_pair, validate_rows, variants
 from unweave.metrics.dci import DCI
@@ -226,3 +227,17 @@ def test_defaults_and_facts_are_those_of_the_papers_and_the_reference_libraries(
 
 def test_every_metric_is_listed_here():
     assert {metric.__name__ for metric in catalog.metrics().values()} == DEFAULTS.keys()
+
+
+def test_metrics_of_every_kind_score_an_estimator_and_larger_is_better():
+    x = Z @ RNG.normal(size=(2, 4))
+    z = METHOD.transform(x)
+    assert Scorer(metrics.mcc)(METHOD, x, C) == metrics.mcc(C, z)
+    assert Scorer(metrics.dci, "completeness")(METHOD, x, C) == metrics.dci(C, z).completeness
+    assert Scorer(metrics.unsupervised, "mutual_information")(METHOD, x) == -metrics.unsupervised(None, z)[1]
+    assert (
+        Scorer(metrics.translation_difficulty, "relative")(METHOD, x) == -metrics.translation_difficulty(METHOD, z)[2]
+    )
+    assert Scorer(metrics.local_isometry)(METHOD, x) == metrics.local_isometry(x, z)
+    scaled = PCA(latent_dim=2).fit(as_data(x * [1, 10, 100, 1000]))
+    assert -1 <= Scorer(metrics.local_isometry)(scaled, x * [1, 10, 100, 1000]) <= 1

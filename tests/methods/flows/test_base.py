@@ -80,7 +80,7 @@ def labels_with(name):
         ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
         ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
         ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
-        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardize"),
+        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, r"which reach \d+: standardize them first"),
         ({"conv_widths": (0,)}, np.random.default_rng(0).random((20, 8, 8)), np.arange(20) % 2, "conv_widths"),
     ],
 )
@@ -188,3 +188,12 @@ def test_the_constant_of_the_likelihood_is_that_of_the_scaling():
     history = pd.DataFrame({"nats": [1.0, 3.0]})
     assert method.log_likelihood(history) == pytest.approx(-2 - np.log(8))
     assert method.log_likelihood(history.rename(columns={"nats": "loss"})) is None
+
+
+def test_the_outlook_of_a_fitted_flow_on_other_data_is_that_of_a_new_one():
+    x, u = blobs(90)
+    method = GIN(**FLOW_SETTINGS).fit(x, u)
+    classes, learned = np.arange(90) % 5, method.class_names_
+    assert method.outlook(x, classes) == GIN(**FLOW_SETTINGS).outlook(x, classes)
+    assert "5 classes guarantee 2 informative variables" in method.outlook(x, classes)[0]
+    assert method.class_names_ == learned
