@@ -1,17 +1,21 @@
 """Metrics at the ends of what they take: the last that is scored, the first that is refused; and their defaults."""
 
 import inspect
+import sys
+import warnings
 from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from unweave import InputError, catalog, metrics
 from unweave.data.conversion import as_data
 from unweave.methods import PCA
 from unweave.metrics.contract import ALL_KINDS, Scorer, Truth, as_matrix, validate_pair, validate_rows, variants
 from unweave.metrics.dci import DCI
+from unweave.metrics.factor_vae_score import scale_codes
 from unweave.metrics.factors import expand_angles, group_columns, train_test_rows
 from unweave.metrics.uncertainty import interval, rows_of
 from unweave.utils.validation import matches_hint
@@ -241,3 +245,36 @@ def test_metrics_of_every_kind_score_an_estimator_and_larger_is_better():
     assert Scorer(metrics.local_isometry)(METHOD, x) == metrics.local_isometry(x, z)
     scaled = PCA(latent_dim=2).fit(as_data(x * [1, 10, 100, 1000]))
     assert -1 <= Scorer(metrics.local_isometry)(scaled, x * [1, 10, 100, 1000]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("module", "model", "score"),
+    [
+        (metrics.explicitness, "LogisticRegression", lambda: metrics.explicitness(C, Z)),
+        (metrics.infomec, "LogisticRegression", lambda: metrics.infomec(C, Z)),
+        (metrics.beta_vae_score, "LogisticRegression", lambda: metrics.beta_vae_score(C, Z, points=30, pairs=2)),
+        (metrics.sap, "LinearSVC", lambda: metrics.sap(C, Z)),
+        (metrics.dci, "Lasso", lambda: metrics.dci(C, Z, estimator="lasso")),
+        (metrics.nuisance_probe, "MLPClassifier", lambda: metrics.nuisance_probe(C, Z)),
+    ],
+)
+def test_models_that_have_not_converged_are_no_news(module, model, score, monkeypatch, recwarn):
+    """The last iterations change little, and users could not change them."""
+    real = getattr(sys.modules[module.__module__], model)
+
+    class Impatient(real):
+        def fit(self, x, y):
+            warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
+            return super().fit(x, y)
+
+    monkeypatch.setattr(sys.modules[module.__module__], model, Impatient)
+    score()
+    assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
+
+
+def test_codes_are_pruned_by_their_deviation():
+    z = np.array([[1.0, 0.1, 5, 0.04], [-1, -0.1, 5, -0.04]])
+    np.testing.assert_allclose(scale_codes(z, 0.05), [[1, 1], [-1, -1]])
+    np.testing.assert_allclose(scale_codes(z, 0.0), [[1, 1, 1], [-1, -1, -1]])
+    assert scale_codes(z, 1.0).shape == (2, 1), "the largest is never pruned"
+    assert scale_codes(np.ones((3, 2)), 0.05).shape == (3, 0)

@@ -15,9 +15,12 @@ from unweave.methods import PCA, BetaVAE, InterventionAutoencoder
 from unweave.metrics import translation_difficulty
 from unweave.metrics.contract import Scorer, variants
 from unweave.metrics.translation import (
+    Translator,
     _decode_with,
     _draw_pair,
     _effects,
+    _feature_groups,
+    _select_codes,
     _translate_linearly,
     _translation_losses,
 )
@@ -235,3 +238,52 @@ def test_runs_are_scored_if_their_method_has_a_decoder(tmp_path):
     done = read_run(tmp_path / runs[0].key)
     again = execute(runs, tmp_path, metrics=["translation-difficulty[linear]", "mcc"])  # scored later, from the folder
     assert again["mcc"].notna().all() and done.scores.items() <= read_run(done.folder).scores.items()
+
+
+@pytest.mark.parametrize(
+    ("shape", "bernoulli", "is_convolutional"),
+    [
+        ((1, 8, 8), True, True),
+        ((2, 4, 9), False, True),
+        ((1, 3, 8), False, False),
+        ((6,), True, False),
+        ((5, 5), False, False),
+    ],
+)
+def test_the_translator_is_the_identity_at_the_start_and_convolutional_for_images(shape, bernoulli, is_convolutional):
+    net = Translator(shape, bernoulli)
+    assert any(isinstance(m, torch.nn.Conv2d) for m in net.modules()) == is_convolutional
+    u = torch.rand(3, *shape, generator=rng()) * 0.9 + 0.05
+    torch.testing.assert_close(net(u), u)
+    with torch.no_grad():
+        net.share.fill_(2.0)
+    torch.testing.assert_close(net(u), torch.sigmoid(2 * torch.logit(u)) if bernoulli else 2 * u)
+
+
+def test_observations_are_selected_at_random_and_features_are_grouped():
+    method = Linear(np.eye(3))
+    z = np.arange(30.0).reshape(10, 3)
+    chosen = _select_codes(method, z, 6, seed=1)
+    assert chosen.shape == (6, 3) and chosen.dtype == np.float32
+    np.testing.assert_array_equal(chosen, z[np.random.default_rng(1).permutation(10)[:6]])
+    assert [g.tolist() for g in _feature_groups(method, z, None)] == [[0], [1], [2]]
+    assert [g.tolist() for g in _feature_groups(method, z, [[2], [0, 1]])] == [[2], [0, 1]]
+    with pytest.raises(InputError, match="has no decoder"):
+        _select_codes(object(), z, 6, seed=1)
+
+
+def test_the_score_is_the_share_of_what_an_exchange_changes():
+    """By the parts: losses of all pairs of values, their mean, and the excess over the entropy of the targets."""
+    generator = np.random.default_rng(3)
+    z = generator.normal(size=(40, 2))
+    method = Linear(generator.normal(size=(2, 5)))
+    found = translation_difficulty(method, z, pairs=2, observations=15, seed=4)
+    rows = np.random.default_rng(4)
+    chosen = _select_codes(method, z, 30, 4)
+    losses = []
+    for group in (np.array([0]), np.array([1])):
+        for a, b in [_draw_pair(chosen[:, group], rows) for _ in range(2)]:
+            u, v = (_decode_with(method, chosen, group, row) for row in (a, b))
+            losses.append(_translation_losses(u, v, _translate_linearly, False))
+    loss, entropy, before, _ = np.mean(losses, 0)
+    np.testing.assert_allclose(found, [loss, loss - entropy, (loss - entropy) / (before - entropy)], rtol=1e-5)
