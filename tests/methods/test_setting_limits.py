@@ -188,17 +188,53 @@ def test_defaults_stay_what_recorded_runs_have(name):
     assert method.name == name
 
 
-def test_former_names_of_settings_and_methods_are_known():
-    renamed = {old: new for cls in METHODS.values() for old, new in getattr(cls, "renamed", {}).items()}
-    for old, new in {
-        "judges": "discriminator_hidden", "judge_widths": "discriminator_widths", "judge_slope": "discriminator_slope",
-        "reweigh": "reweight", "through": "diff_mode", "known": "nuisances", "settle": "refit_classifier",
+FORMER = {
+    "beta-tc-vae": {"observed_": "n_observations_"},
+    "cnn-classifier": {"width_": "n_factors_", "learned_": "train_accuracy_", "likelihood": ""},
+    "cai": {
+        "width_": "n_factors_", "learned_": "train_accuracy_", "known": "nuisances", "columns_": "nuisance_columns_",
+        "sizes_": "nuisance_sizes_", "seen_": "nuisance_levels_", "likelihood": "",
+    },
+    "vfae": {
+        "width_": "n_factors_", "learned_": "train_accuracy_", "known": "nuisances", "columns_": "nuisance_columns_",
+        "sizes_": "nuisance_sizes_", "seen_": "nuisance_levels_", "waves": "random_features",
+    },
+    "ivae": {"spread": "noise_variance", "shares_": "class_shares_"},
+    "gin": {
+        "standardise": "standardize", "still_": "n_constant_", "lasting_": "data_notes_", "middle_": "output_means_",
+        "names_": "class_names_", "soft_": "has_soft_labels_", "column_": "label_column_", "shares_": "class_shares_",
+        "merit_": "log_likelihood_",
+    },
+    "self-supervised-gin": {
+        "standardise": "standardize", "still_": "n_constant_", "lasting_": "data_notes_", "middle_": "output_means_",
+        "within_": "set_deviations_",
+    },
+    "swap-contrast": {
+        "width_": "n_factors_", "learned_": "train_accuracy_", "known": "nuisances", "settle": "refit_classifier",
         "warm_amount": "swap_warmup", "warm_difficulty": "difficulty_warmup", "pairs_": "changing_factors_",
-        "most_": "max_changed_", "names_": "class_names_", "soft_": "has_soft_labels_", "column_": "label_column_",
-        "shares_": "class_shares_", "merit_": "log_likelihood_",
-    }.items():  # fmt: skip
-        assert renamed[old] == new
-    assert "info-gancr" in METHODS["infogan-cr"].aliases
+        "most_": "max_changed_",
+    },
+    "intervention-autoencoder": {
+        "judges": "discriminator_hidden", "judge_widths": "discriminator_widths",
+        "judge_slope": "discriminator_slope", "reweigh": "reweight", "through": "diff_mode",
+    },
+}  # fmt: skip
+ALIASES = {"ada-ml-vae": "ada-mlvae", "beta-tc-vae": "beta-tcvae", "dip-vae": "dipvae", "infogan-cr": "info-gancr"}
+NEEDS = {
+    "ada-gvae": "pairs", "ada-ml-vae": "pairs", "ivae": "labels", "gin": "labels", "swap-contrast": "labels",
+    "self-supervised-gin": "augmentations", "cai": "labels", "cvib": "labels", "uai": "labels", "vfae": "labels",
+    "cnn-classifier": "labels", "vae-classifier": "labels",
+}  # fmt: skip
+KL_WEIGHTS = {"beta-vae": "beta", "ada-gvae": "beta", "ada-ml-vae": "beta"}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_of_classes_are_what_saved_models_were_written_with(name):
+    cls = METHODS[name]
+    assert name not in FORMER or dict(cls.renamed) == FORMER[name]
+    assert cls.aliases == ((ALIASES[name],) if name in ALIASES else ())
+    assert cls.needs == NEEDS.get(name, "nothing") and cls.paper
+    assert name not in KL_WEIGHTS or cls.kl_weight == KL_WEIGHTS[name]
 
 
 def test_families_are_those_that_can_be_named():
