@@ -197,3 +197,27 @@ def test_the_outlook_of_a_fitted_flow_on_other_data_is_that_of_a_new_one():
     assert method.outlook(x, classes) == GIN(**FLOW_SETTINGS).outlook(x, classes)
     assert "5 classes guarantee 2 informative variables" in method.outlook(x, classes)[0]
     assert method.class_names_ == learned
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_hidden"), [({}, False), ({"standardize": True}, True), ({"heavy_tails": True}, True)]
+)
+def test_noise_is_compared_with_the_features_that_the_network_sees(settings, is_hidden):
+    """Features have a deviation of a hundred, or of one once they are scaled."""
+    x, u = blobs(90)
+    data = as_data(100 * x, u)
+    method = GIN(**FLOW_SETTINGS, noise=0.5, **settings)
+    method.validate_settings(data)
+    method.prepare(data)
+    assert any("noise dominates the features" in text for text in method.data_notes_) == is_hidden
+
+
+def test_blocks_behind_convolutions_have_half_as_many_units_as_features():
+    method = GIN()
+    method.shape_ = (1, 8, 8)
+    units = [m.out_features for m in method.build((1, 8, 8)).modules() if isinstance(m, torch.nn.Linear)]
+    assert units == 4 * [32, 32, 64], "two halves of each of two blocks"
+    wide = GIN(width=5, blocks=3)
+    wide.shape_ = (1, 8, 8)
+    units = [m.out_features for m in wide.build((1, 8, 8)).modules() if isinstance(m, torch.nn.Linear)]
+    assert units == 6 * [5, 5, 64]

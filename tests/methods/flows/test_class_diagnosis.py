@@ -121,3 +121,6 @@ def test_the_outlook_counts_classes_and_looks_along_ten_directions():
     rare[0] = torch.tensor([0.0, 0, 0, 1])  # one observation has no deviation
     assert len(describe_outlook(x, rare, ["a", "b", "c", "d"])) == 2
     assert "4 classes guarantee 1 informative variable " in describe_outlook(x, rare, ["a", "b", "c", "d"])[0]
+    rare[1] = rare[0]  # two have one
+    x[:2, 5] += torch.tensor([90.0, 91])
+    assert any("'d'" in text for text in describe_outlook(x, rare, ["a", "b", "c", "d"]))

@@ -102,16 +102,16 @@ def test_the_kl_is_that_of_each_code_and_a_collapsed_posterior_is_diagnosed(fitt
     q = fitted.encode_posterior(IMAGES.x)
     by_hand = 0.5 * (q.mean**2 + q.logvar.exp() - 1 - q.logvar)
     torch.testing.assert_close(fitted.kl_per_code(IMAGES.x), by_hand)
-    for bias, collapsed in ((0.0, True), (3.0, False)):
+    for bias, nats in ((0.0, "0"), (0.4, "0.08"), (0.5, None), (3.0, None)):  # the KL is half of the square
         method = copy.deepcopy(fitted)
         last = [m for m in method.net_.encoder.modules() if isinstance(m, torch.nn.Linear)][-1]
         torch.nn.init.zeros_(last.weight)
         last.bias.data = torch.tensor([bias, 0, 0, 0])
         method.diagnosis_ = ["before"]
         method.after_training(IMAGES)
-        notes = ["The posterior has collapsed: mean KL 0 nats per observation. "
+        notes = [f"The posterior has collapsed: mean KL {nats} nats per observation. "
                  "Try more steps, a smaller beta, or another lr."]  # fmt: skip
-        assert method.diagnosis_ == ["before", *notes * collapsed]
+        assert method.diagnosis_ == ["before", *notes * (nats is not None)]
 
 
 def test_the_log_likelihood_is_the_evidence_lower_bound(fitted):
