@@ -68,7 +68,7 @@ REFUSED = [
     (SwapContrast, CODES | {"temperature": 0.0}, "expected a positive number"),
     (SwapContrast, CODES | {"changed": 3}, "2 factors may differ, not more"),
     (SwapContrast, CODES | {"changed": -1}, "2 factors may differ, not more"),
-    (SwapContrast, CODES | {"nuisance_dim": 1}, "up to 2 factors, and 1 code for them: expected nuisance_dim=2 at least"),
+    (SwapContrast, CODES | {"nuisance_dim": 1}, "up to 2 factors, and 1 code for them: expected nuisance_dim=2"),
     (SwapContrast, CODES | {"predictive_dim": 0}, "one code of each at least"),
     (SwapContrast, CODES | {"nuisance_dim": 0}, "one code of each at least"),
     (SwapContrast, CODES | {"latent_dim": 6}, "in latent_dim=6: expected one code of each"),

@@ -245,6 +245,11 @@ def test_samples_have_the_statistics_of_their_class_and_temperature_scales_them(
     cold = method.transform(method.sample(3, 2_000, temperature=0.5, informative=True, seed=1))
     np.testing.assert_allclose(cold.std(0)[:2], deviation[:2] / 2, rtol=0.1)
     assert (cold.std(0)[2:] < 1e-3).all()
+    frozen = method.transform(method.sample(3, temperature=0.0))
+    np.testing.assert_allclose(frozen, mean[None], atol=1e-2)
+    for settings in ({"n": 0}, {"temperature": -0.1}):
+        with pytest.raises(InputError, match="expected at least 1, and at least 0"):
+            method.sample(3, **settings)
 
 
 def test_transfer_keeps_the_style_and_changes_the_class(fitted):
