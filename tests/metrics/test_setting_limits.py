@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from unweave import InputError, catalog, metrics
 from unweave.data.conversion import as_data
 from unweave.methods import PCA
-from unweave.metrics.contract import ALL_KINDS, Scorer, Truth, as_matrix, validate_pair, validate_rows, variants
+from unweave.metrics.contract import Scorer, Truth, as_matrix, validate_pair, validate_rows, variants
 from unweave.metrics.dci import DCI
 from unweave.metrics.factor_vae_score import scale_codes
 from unweave.metrics.factors import expand_angles, group_columns, train_test_rows
@@ -207,6 +207,12 @@ DEFAULT_VARIANTS = {"dci": ["dci[trees]"], "sap": ["sap[svm]", "sap[r2]"], "irs"
                     "translation_difficulty": ["translation-difficulty[linear]"]}  # fmt: skip
 WORST = {"explicitness": 0.5, "beta_vae_score": None, "angle_error": None}
 LOW_IS_BEST = ("angle_error", "nuisance_probe", "translation_difficulty", "unsupervised")
+NUMBERS = ("ordinal", "circular", "real")
+EVERY = ("nominal", *NUMBERS)
+KINDS = {
+    "mcc": {"": NUMBERS, "spearman": NUMBERS, "circular": ("circular",)}, "angle_error": {"": ("circular",)},
+    "dci": {"lasso": NUMBERS}, "sap": {"r2": NUMBERS},
+}  # fmt: skip
 TRUTHS = {
     "local_isometry": "inputs", "translation_difficulty": "decoder", "unsupervised": "nothing", "udr": "runs",
     "model_centrality": "runs", "nuisance_probe": "labels", "average_accuracy": "labels",
@@ -222,7 +228,8 @@ def test_defaults_and_facts_are_those_of_the_papers_and_the_reference_libraries(
     facts = function.facts
     assert facts.best == (0.0 if name in LOW_IS_BEST else 1.0) and facts.slow == SLOW.get(name, ())
     assert facts.worst == WORST.get(name, 0.0) and facts.truth == TRUTHS.get(name, "factors")
-    assert facts.truth in get_args(Truth) and set(facts.kinds) <= set(ALL_KINDS)
+    assert facts.truth in get_args(Truth) and facts.variant_kinds == KINDS.get(name, {})
+    assert facts.kinds == next(iter(KINDS.get(name, {"": EVERY}).values()), EVERY) or name in ("dci", "sap")
     assert list(variants(function)) == DEFAULT_VARIANTS.get(name, [name.replace("_", "-")])
     hints = get_type_hints(function)
     for settings in facts.variants.values():
