@@ -211,6 +211,6 @@ def test_one_row_per_score_names_its_columns():
     page = table._repr_html_()
     head = ["score", "value", "95 % from", "to", "best possible"]
     assert shown_rows(page) == [head, ["mcc", "0.500", "0.400", "0.600", "1.000"]]
-    assert "Blue" not in page and "Scores" in page
+    assert "Blue" not in page and "Scores" in page and page.count('uw-strong">0.500') == 1
     with_chance = ScoreTable({"value": [0.5], "chance": [0.1], "best": [1.0]}, index=["mcc"])._repr_html_()
     assert "Blue: how far the score is from chance" in with_chance

@@ -69,8 +69,10 @@ def test_a_metric_that_data_do_not_allow_is_left_out_with_a_reason():
     with pytest.warns(UserWarning, match=r"modularity was not computed: .*there is only one"):
         table = score_many(GRID[::48, :1], {"a": CODES[::48]}, metrics={"mig": mig, "modularity": modularity})
     assert table.columns.tolist() == ["mig"]
-    with pytest.raises(InputError, match="rows of codes"):
-        score_many(GRID[::48], {"a": CODES[::48][1:]}, metrics={"mig": mig})
+    c, z = GRID[::48], CODES[::48][1:]
+    for score in (lambda: score_many(c, {"a": z}), lambda: score_all(c, z)):
+        with pytest.raises(InputError, match=r"^40 rows of factors and 39 rows of codes: expected the same"):
+            score()
 
 
 def test_a_users_metric_works_in_other_processes(tmp_path):

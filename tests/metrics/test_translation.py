@@ -287,3 +287,11 @@ def test_the_score_is_the_share_of_what_an_exchange_changes():
             losses.append(_translation_losses(u, v, _translate_linearly, False))
     loss, entropy, before, _ = np.mean(losses, 0)
     np.testing.assert_allclose(found, [loss, loss - entropy, (loss - entropy) / (before - entropy)], rtol=1e-5)
+
+
+def test_the_translator_is_as_small_as_it_may_be():
+    net, flat = Translator((1, 16, 16), True), Translator((6,), True)
+    assert [m.out_channels for m in net.modules() if isinstance(m, torch.nn.Conv2d)] == [16, 16, 32, 32]
+    assert [m.out_channels for m in net.modules() if isinstance(m, torch.nn.ConvTranspose2d)] == [16, 1]
+    assert [m.out_features for m in net.modules() if isinstance(m, torch.nn.Linear)] == [64, 256]
+    assert [m.out_features for m in flat.modules() if isinstance(m, torch.nn.Linear)] == [64, 64, 64, 6]

@@ -73,6 +73,16 @@ def test_the_faster_of_two_folders_stays(tmp_path):
     assert (tmp_path / "b/c").read_text() == "fast" and names(tmp_path) == ["b"]
 
 
+def test_a_folder_that_cannot_get_its_name_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(path, target):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="Input/output error"), atomic_folder(tmp_path / "b"):
+        pass
+    assert not names(tmp_path)
+
+
 # Leftovers ------------------------------------------------------------------------------------------------------------
 
 
