@@ -71,6 +71,7 @@ def test_at_every_moment_of_a_replacement_the_folder_is_whole(folder, monkeypatc
 
     def observed(path, text):
         check_manifest(folder)
+        assert manifest.read_manifest(folder).files.keys() == {"codes.bin", "scores.json"}
         moments.append(path.name)
         write(path, text)
         check_manifest(folder)
