@@ -10,14 +10,15 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from unweave import InputError, catalog, metrics
+from unweave import InputError, catalog, explain, metrics
 from unweave.data.conversion import as_data
 from unweave.methods import PCA
 from unweave.metrics.contract import Scorer, Truth, as_matrix, validate_pair, validate_rows, variants
-from unweave.metrics.dci import DCI
+from unweave.metrics.dci import DCI, code_importances
 from unweave.metrics.factor_vae_score import scale_codes
 from unweave.metrics.factors import expand_angles, group_columns, train_test_rows
-from unweave.metrics.uncertainty import interval, rows_of
+from unweave.metrics.local_isometry import PreparedInputs
+from unweave.metrics.uncertainty import chance_level, interval, rows_of
 from unweave.utils.validation import matches_hint
 
 RNG = np.random.default_rng(0)
@@ -285,3 +286,66 @@ def test_codes_are_pruned_by_their_deviation():
     np.testing.assert_allclose(scale_codes(z, 0.0), [[1, 1, 1], [-1, -1, -1]])
     assert scale_codes(z, 1.0).shape == (2, 1), "the largest is never pruned"
     assert scale_codes(np.ones((3, 2)), 0.05).shape == (3, 0)
+
+
+TEXT = np.array(["a"] * 60)
+ONLY_FACTORS = [name for name in DEFAULTS if TRUTHS.get(name, "factors") == "factors"]
+
+
+@pytest.mark.parametrize("name", [*ONLY_FACTORS, "nuisance_probe"])
+def test_what_holds_no_numbers_is_named(name):
+    score = getattr(metrics, name)
+    with pytest.raises(InputError, match=r"^factors hold <U1, not numbers"):
+        score(TEXT, Z)
+    for truth in (C, metrics.prepared(C)):
+        with pytest.raises(InputError, match=r"^codes hold <U1, not numbers"):
+            score(truth, TEXT)
+        with pytest.raises(InputError, match=r"^60 rows of factors and 59 rows of codes: expected the same"):
+            score(truth, Z[1:])
+
+
+def test_what_holds_no_numbers_is_named_by_the_other_metrics_too():
+    for score, what in (
+        (lambda: metrics.local_isometry(TEXT, Z), "inputs"),
+        (lambda: metrics.local_isometry(Z, TEXT), "codes"),
+        (lambda: metrics.unsupervised(None, TEXT), "codes"),
+        (lambda: metrics.udr([Z, TEXT]), "codes"),
+        (lambda: metrics.model_centrality([Z, TEXT]), "codes"),
+        (lambda: metrics.translation_difficulty(METHOD, TEXT), "codes"),
+        (lambda: chance_level(metrics.mcc, C, TEXT), "codes"),
+        (lambda: interval(metrics.mcc, C, TEXT), "codes"),
+        (lambda: metrics.score_all(C, TEXT), "codes"),
+        (lambda: metrics.score_many(C, {"a": TEXT}), "codes"),
+    ):
+        with pytest.raises(InputError, match=rf"^{what} hold <U1, not numbers"):
+            score()
+    with pytest.raises(InputError, match=r"^60 rows of inputs and 59 rows of codes"):
+        metrics.local_isometry(Z, Z[1:])
+    with pytest.raises(InputError, match=r"^60 rows of inputs and 59 rows of codes"):
+        metrics.local_isometry(np.array(Z).view(PreparedInputs), Z[1:])
+
+
+def test_defaults_of_tables_are_all_metrics_of_such_factors_but_the_slow_ones():
+    table = metrics.score_all(C, Z)
+    dci = [f"dci[{name}].{part}" for name in ("trees", "lasso") for part in DCI._fields]
+    infomec = [f"infomec.{part}" for part in ("modularity", "explicitness", "compactness")]
+    every = {
+        *dci, *infomec, "beta-vae-score", "explicitness", "factor-vae-score.accuracy", "factor-vae-score.active",
+        "irs[q99]", "irs[q100]", "mcc", "mcc[spearman]", "mig", "modularity", "sap[svm]", "sap[svm-raw]",
+        "sap[logistic]", "sap[r2]", "sap[mixed]",
+    }  # fmt: skip
+    assert set(table.index) == every
+    assert table.columns.tolist() == ["value", "best"] and table.loc["mig", "best"] == 1
+    many = metrics.score_many(C, {"a": Z, "b": Z[:, ::-1]}, n_jobs=1)
+    assert set(many.columns) == every and many.best_scores["mig"] == 1.0
+    assert "factor-vae-score.active" not in many.best_scores and many.index.tolist() == ["a", "b"]
+    with pytest.warns(UserWarning, match="was not computed"):
+        angles = metrics.score_all(metrics.prepared(np.arange(0.0, 360, 3), kinds=("circular", 360)), np.arange(120.0))
+    assert {"angle-error", "mcc[circular]"} <= set(angles.index)
+
+
+def test_explanations_show_importances_of_trees():
+    found = explain(C, Z, seed=3)
+    expected, _ = code_importances(metrics.prepared(C), Z, estimator="trees", depth=None, train=2 / 3, seed=3)
+    np.testing.assert_allclose(found.importance, expected.T)
+    assert found.names == ["factor 1", "factor 2"]
