@@ -298,8 +298,9 @@ def test_open_curves_and_several_loops_are_no_closed_curve():
     assert found is not None and found.even and found.difference < 1e-6
 
 
-def test_steps_or_arc_length_are_taken_and_their_difference_is_reported():
-    angle = TURN * (np.arange(120) + 8 * np.sin(TURN * np.arange(120) / 120)) / 120
+@pytest.mark.parametrize("shift", [np.sin, lambda turn: 1 - np.cos(turn)])
+def test_steps_or_arc_length_are_taken_and_their_difference_is_reported(shift):
+    angle = TURN * (np.arange(120) + 8 * shift(TURN * np.arange(120) / 120)) / 120
     points = circle(angle)
     neighbors, steps = find_neighbors(points, 12), TURN * np.arange(120) / 120
     for even, expected in ((True, steps), (False, angle)):
@@ -324,3 +325,13 @@ def test_limits_of_even_steps():
             assert has_even_steps(polygon(alternating), in_order=in_order) == is_even
             waves = np.exp(0.5 * np.log(slow * share**3) * np.cos(turns))
             assert has_even_steps(polygon(waves), in_order=in_order) == is_even
+
+
+def test_a_single_angle_depends_on_nothing_and_is_not_assessed_as_an_embedding():
+    method = HessianICA().fit(circle(TURN * np.arange(90) / 90))
+    assert method.periods_ == [TURN] and method.latent_dim_ == 1 and method.codes_.shape == (90, 1)
+    assert (method.averaged_isometry_, method.dependence_, method.independence_p_value_) == (0.0, 0.0, 1.0)
+    assert method.eigenvalues_ == method.kurtosis_ == method.kurtosis_error_ == [] and method.eigengap_ == np.inf
+    assert method.searched_ == {} and method.dimension_ == {} and method.recovered_ and not method.straightened_
+    assert method.isometry_ > 0.99
+    np.testing.assert_allclose(method.embedding_, np.column_stack([np.cos(method.codes_), np.sin(method.codes_)]))
