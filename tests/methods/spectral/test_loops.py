@@ -138,3 +138,13 @@ def test_the_angle_that_changes_least_is_found_for_any_steps():
     shares = 6.0 / (1 + 1 / 2 + 1 / 4) * np.array([1, 1 / 2, -1 / 4])  # of the turn, by inverse weights
     np.testing.assert_allclose(wrap_angle(steps + change)[:3], wrap_angle(shares), atol=1e-6)
     assert change[3] == pytest.approx(-0.5, abs=1e-6)
+
+
+def test_three_neighborhoods_are_searched_and_one_of_averages(monkeypatch):
+    sizes, real = [], loops.find_landmark_loops
+    monkeypatch.setattr(loops, "find_landmark_loops", lambda graph, k: sizes.append(k) or real(graph, k))
+    loop_of(circle(2 * np.pi * np.arange(100) / 100))
+    assert sizes == [3, 4, 6], "1.5, 2 and 3 times the smallest that connects the circle"
+    sizes.clear()
+    loop_of(circle(2 * np.pi * np.arange(500) / 500))
+    assert len(sizes) == 1
