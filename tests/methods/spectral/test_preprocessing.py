@@ -128,3 +128,13 @@ def test_directions_without_variance_are_left_out_and_signs_are_fixed():
     assert (largest > 0).all()
     assert principal_directions(flat, 1, torch.Generator())[1].shape == (1, 5)
     assert principal_directions(torch.ones(4, 3), 2, torch.Generator())[1].shape == (0, 3)
+
+
+def test_only_data_in_which_nothing_varies_are_refused(monkeypatch):
+    """The first and the last row may be equal, and a column constant, where repeats are removed late."""
+    monkeypatch.setattr(preprocessing, "MAX_FLOAT_ELEMENTS", 40)
+    x = np.random.default_rng(0).normal(size=(30, 4)) * [1, 1, 1, 0]
+    x[-1] = x[0]
+    assert project(x)[1].shape == (29, 3)
+    with pytest.raises(InputError, match="constant"):
+        project(0 * x + 3)
