@@ -233,3 +233,14 @@ def test_straightened_codes_are_taken_for_a_gain_in_isometry_minus_dependence(ga
     monkeypatch.setattr(straightening, "of_points", lambda cloud, z: isometries[id(z)])
     found = straighten_dependent(none, 9, codes, lambda: (np.zeros(3), np.zeros((200, 3))), 0)
     assert (found is other) == is_taken
+
+
+@pytest.mark.parametrize(("dependence", "is_tried"), [(0.1, True), (0.099, False)])
+def test_codes_are_straightened_from_a_dependence_of_a_tenth_on(dependence, is_tried, monkeypatch):
+    none: Any = None
+    monkeypatch.setattr(straightening, "largest_dependence", lambda codes: dependence)
+    if is_tried:
+        with pytest.raises(AssertionError, match="not needed"):
+            straighten_dependent(none, 9, np.zeros((200, 2)), never, 0)
+    else:
+        assert straighten_dependent(none, 9, np.zeros((200, 2)), never, 0) is None
