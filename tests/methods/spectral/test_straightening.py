@@ -147,11 +147,12 @@ def test_unit_speed_undoes_a_function_of_a_coordinate(plane):
     assert isinstance(steps, Steps)
 
 
-def test_components_given_a_coordinate_follow_a_direction_that_turns():
-    """The direction of the second factor turns by 180 degrees along the first."""
+@pytest.mark.parametrize("turns", [1, 3])
+def test_components_given_a_coordinate_follow_a_direction_that_turns(turns):
+    """The direction of the second factor turns by so many times 180 degrees along the first."""
     rng = np.random.default_rng(0)
     t, v = rng.uniform(size=(2, 1_000))
-    turn = np.stack([np.cos(np.pi * t), np.sin(np.pi * t)], 1)
+    turn = np.stack([np.cos(turns * np.pi * t), np.sin(turns * np.pi * t)], 1)
     y = np.column_stack([v[:, None] * turn, 5 * t**2, 3 * np.sin(6 * t)])
     code = conditional_components(y, t, 1)[:, 0]
     assert abs(np.corrcoef(code, v)[0, 1]) > 0.99
