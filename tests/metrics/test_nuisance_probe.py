@@ -59,3 +59,10 @@ def test_a_nuisance_needs_two_values_among_the_training_rows():
         nuisance_probe(np.repeat([0, 1], 20), np.arange(40.0), seed=None)
     rare = np.r_[np.zeros(49, int), 1, np.tile([0, 1], 25)]  # a value with one training row cannot be held out
     assert nuisance_probe(rare, np.arange(100.0), seed=None).chance == 0.5
+
+
+def test_the_scale_of_codes_does_not_matter():
+    rng = np.random.default_rng(0)
+    nuisance = rng.integers(0, 2, 300)
+    codes = np.column_stack([nuisance + 0.1 * rng.normal(size=300), rng.normal(size=300)])
+    assert nuisance_probe(nuisance, 1e-4 * codes + [10, 0]).accuracy > 0.95

@@ -125,7 +125,7 @@ def test_equal_settings_of_a_wide_table_are_folded():
     page = make_table(**settings, lr=[1, 2, 3])._repr_html_()
     head, _, folded = page.partition("<details>")
     assert shown_rows(head)[0] == ["", "method", "mcc", "error", "lr"]
-    assert f"{MAX_UNFOLDED} columns with one value in all rows" in folded
+    assert f">{MAX_UNFOLDED} columns with one value in all rows</summary>" in folded
     assert ["s7", "7"] in shown_rows(folded)
     assert "<details>" not in make_table(s1=[1, 1, 1])._repr_html_(), "a narrow table shows all columns"
 

@@ -21,6 +21,7 @@ from unweave.metrics.translation import (
     _effects,
     _feature_groups,
     _select_codes,
+    _translate_by_network,
     _translate_linearly,
     _translation_losses,
 )
@@ -295,3 +296,11 @@ def test_the_translator_is_as_small_as_it_may_be():
     assert [m.out_channels for m in net.modules() if isinstance(m, torch.nn.ConvTranspose2d)] == [16, 1]
     assert [m.out_features for m in net.modules() if isinstance(m, torch.nn.Linear)] == [64, 256]
     assert [m.out_features for m in flat.modules() if isinstance(m, torch.nn.Linear)] == [64, 64, 64, 6]
+
+
+def test_the_network_learns_probabilities_of_binary_pixels():
+    """Targets that cannot be predicted: the cross-entropy is smallest at their frequency, and not at 0 or 1."""
+    u = torch.full((200, 4), 0.5)
+    v = (torch.rand(200, 4, generator=rng()) < 0.3).float()
+    found = _translate_by_network(u, v, u[:5], True, steps=80, seed=0, device="cpu")
+    torch.testing.assert_close(found, v.mean(0).expand(5, -1), atol=0.08, rtol=0)
