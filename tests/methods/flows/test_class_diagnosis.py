@@ -102,6 +102,7 @@ def test_gaps_along_codes_are_named_from_one():
     ]
     texts = describe_classes(["a", "b"], (means, deviations), None, 0.5)
     assert [text.split()[0] for text in texts] == ["2", "Nothing", "50%"]
+    assert "in 3 of 4 independent ways" in describe_classes(["a", "b"], (means, deviations), 3, 0.0)[0]
     assert describe_classes(["a", "b"], (means, deviations), 3, 0.0)[0].startswith(
         "Probabilities vary the coefficients"
     )

@@ -63,7 +63,7 @@ def test_rare_classes_are_filled_with_all_of_their_points(monkeypatch):
     points, r = fill_rare_classes(every[rows], R[rows], every, R)
     assert r.sum(0).tolist() == [20, 8, 8] and len(points) == 36
     assert torch.equal(R[points[:, 0]], r) and len(points.unique()) == 36
-    enough = torch.from_numpy(np.r_[0:8, 30:38, 50:58])
+    enough = torch.from_numpy(np.r_[1:9, 31:39, 51:59])
     points, r = fill_rare_classes(every[enough], R[enough], every, R)
     assert torch.equal(points, every[enough]) and torch.equal(r, R[enough]), "eight are enough"
 

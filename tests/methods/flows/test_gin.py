@@ -350,3 +350,13 @@ def test_figures_that_need_images_or_factors_are_an_error_without_them(fitted, d
         draw_variable(digits[0], 64)
     with pytest.raises(InputError, match="two real-valued factors"):
         draw_recovery(digits[0], as_data(digits[1][:50], digits[2][:50]))
+
+
+def test_two_observations_of_a_class_count():
+    x, _ = blobs(60)
+    method = GIN(**FLOW_SETTINGS)
+    net, batch = flow_batch(method, as_data(x, np.r_[0, 0, np.ones(58, int)]), 60)
+    batch["r"] = torch.eye(2)[[0, 0] + [1] * 58]
+    assert float(method.loss(net, batch)["alone"]) == 0
+    batch["r"] = torch.eye(2)[[0] + [1] * 59]
+    assert float(method.loss(net, batch)["alone"]) == 1

@@ -158,3 +158,9 @@ def test_order_and_scale_do_not_matter(deviations, scale):
     one, other = find_knee(deviations), find_knee(np.array(deviations[::-1]) * scale)
     assert one.posterior.sum() == pytest.approx(1) and 1 <= one.informative <= len(deviations)
     np.testing.assert_allclose(one.posterior, other.posterior, atol=1e-3)
+
+
+def test_deviations_of_lists_are_resampled_as_those_of_arrays():
+    y = [[1, 2.0], [3, 4], [5, 7]]
+    np.testing.assert_allclose(resample_deviations(y, 4), resample_deviations(np.array(y), 4))
+    assert resample_deviations(y, 4).dtype == np.float32
