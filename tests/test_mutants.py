@@ -117,6 +117,16 @@ def test_a_mutant_is_shown_to_the_tests_that_run_its_lines():
     assert elsewhere in find_relevant(mutant, GROUPS["metrics"]._replace(by_name=True), reach)
 
 
+def test_tests_of_defaults_are_shown_what_is_set_at_import():
+    constant, default, inside = (
+        next(m for m in find_mutants("m.py", SOURCE) if m.change.endswith(end))
+        for end in ("LIMIT = 1.5", "= 4.0):", "return (max(y * LIMIT, 20))")
+    )
+    reach = {"test_m.py::test_defaults_stay": (0.1, {})}
+    for mutant, tests in ((constant, [*reach]), (default, [*reach]), (inside, [])):
+        assert find_relevant(mutant, GROUPS["metrics"], reach) == tests
+
+
 def test_earlier_results_hold_while_the_code_and_for_survivors_the_tests_are_the_same(tmp_path):
     killed, survived, other = find_mutants("m.py", SOURCE)[:3]
     for mutant, outcome in ((killed, "killed"), (survived, "survived")):

@@ -36,6 +36,7 @@ class Mutant:
     change: str  # the changed lines, before and after
     lines: frozenset[int] = field(repr=False)  # a test that notices the fault runs one of them
     source: str = field(repr=False)
+    is_definition: bool = field(default=False, repr=False)  # of a constant, a field, a default: set at import
 
     @property
     def key(self) -> str:
@@ -66,7 +67,8 @@ def find_mutants(module: str, source: str) -> list[Mutant]:
     for site in _sites(tree, "", None, in_function=False):
         for text in replacements(site.node, is_condition=site.is_condition):
             mutated, change = _splice(source, site.node, text)
-            mutant = Mutant(module, site.function, change, _lines(site, tree), mutated)
+            is_definition = not site.is_in_function or isinstance(site.statement, ast.FunctionDef)
+            mutant = Mutant(module, site.function, change, _lines(site, tree), mutated, is_definition)
             mutants.setdefault(mutant.key, mutant)
     return list(mutants.values())
 

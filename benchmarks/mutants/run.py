@@ -35,6 +35,7 @@ from benchmarks.mutants.sandbox import PACKAGE, ROOT, Process, Sandbox, warm_up
 OUT = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 OTHERS_LATER = 3  # a test of another module is run when it takes a third of the time of the module's own
+DEFAULTS = "::test_defaults_"  # in the names of tests that are shown every fault of a default or of a constant
 FIRST_TESTS = 4  # collected before the others, because they often suffice
 SECONDS, SLOWER = (
     20.0,
@@ -55,7 +56,8 @@ GROUPS = {
         ("nn/functional.py", "methods/vae/*.py", "methods/flows/*.py", "methods/invariance/*.py",
          "methods/infogan_cr.py", "methods/intervention.py"),
         ("tests/nn/test_functional.py", "tests/methods/vae/test_*.py", "tests/methods/flows/test_*.py",
-         "tests/methods/invariance/test_*.py", "tests/methods/test_in*.py", "tests/methods/test_contract.py"),
+         "tests/methods/invariance/test_*.py", "tests/methods/test_in*.py", "tests/methods/test_contract.py",
+         "tests/methods/test_setting_limits.py"),
     ),
     "metrics": Group(("metrics/*.py",), ("tests/metrics/test_*.py",)),
     "spectral": Group(("methods/spectral/*.py",), ("tests/methods/spectral/test_*.py",)),
@@ -113,10 +115,14 @@ def draw(mutants: Iterable[Mutant], count: int | None, seed: int) -> list[Mutant
 
 
 def find_relevant(mutant: Mutant, group: Group, reach: Reach, limit: float = math.inf) -> list[str]:
-    """Return the tests that run a mutant's lines, the fastest and the module's own first, up to a sum of seconds."""
+    """Return the tests that run a mutant's lines, the fastest and the module's own first, up to a sum of seconds.
+
+    A test of defaults reads values that were set when the module was imported, so it runs none of their lines.
+    """
     own = f"test_{Path(mutant.module).stem}.py"
     near = [((1 if own in test else OTHERS_LATER) * seconds, seconds, test) for test, (seconds, lines) in reach.items()
-            if mutant.lines & lines.get(mutant.module, set()) or (group.by_name and own in test)]  # fmt: skip
+            if mutant.lines & lines.get(mutant.module, set()) or (group.by_name and own in test)
+            or (mutant.is_definition and DEFAULTS in test)]  # fmt: skip
     near.sort()
     total = itertools.accumulate(seconds for _, seconds, _ in near)
     return [test for (_, _, test), so_far in zip(near, total, strict=True) if so_far <= limit or test == near[0][2]]

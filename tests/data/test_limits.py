@@ -19,7 +19,7 @@ from unweave.cli.main import main
 from unweave.data.readers.codes import read_codes, read_factors
 from unweave.data.readers.images import image_files
 from unweave.data.readers.tables import read_table
-from unweave.utils.files import check_exists, check_memory, free_memory
+from unweave.utils.files import check_exists
 
 WIDE = 20_000  # columns
 
@@ -191,13 +191,6 @@ def test_the_limit_is_no_part_of_the_content_and_no_limit_for_what_is_mapped(tmp
     data = OwnData(path=tmp_path / "a.npy", memory=1e-5, max_memory=1e-5)
     assert data.load().reader is not None
     assert data.recipe() == OwnData(path=tmp_path / "a.npy", memory=1e-5).recipe()
-
-
-def test_half_of_the_free_memory_is_the_default_limit():
-    assert 2**20 < free_memory() < 2**50
-    check_memory("a", 0.4 * free_memory())
-    with pytest.raises(InputError, match="half of the free memory"):
-        check_memory("a.npz", 0.6 * free_memory())
 
 
 # Special files --------------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from unweave import InputError
 from unweave.metrics import angle_error, dci, infomec, mcc, mig, prepared, sap, score_all
 from unweave.metrics.circular import fisher_lee
 from unweave.metrics.factors import unit_circle
+from unweave.metrics.mcc import associations
 
 TURN = 2 * np.pi
 ANGLE = np.arange(0.0, 360, 2)
@@ -102,3 +104,28 @@ def test_kinds_are_stated_per_factor():
         prepared(c, kinds=("circular", -1))
     with pytest.raises(InputError, match=r"runs from 0 to 100.*e.g. factor 0=360"):
         prepared(np.arange(101.0), kinds="circular")
+
+
+def test_associations_of_angles_and_numbers_by_hand():
+    """An angle and a number: the root of R^2; two angles: Fisher and Lee's; two numbers: their correlation."""
+    rng = np.random.default_rng(0)
+    angle, size = rng.uniform(0, 360, 200), rng.normal(size=200)
+    turned = (2 - 6.5 * angle / 360 + 0.1 * rng.normal(size=200)) % 6.5
+    number = np.cos(np.deg2rad(angle)) + rng.normal(size=200)
+    z = np.column_stack([turned, number])
+    truth = prepared(np.column_stack([angle, size]), kinds=[("circular", 360), "continuous"], code_periods=(6.5, None))
+    found = associations(truth, z)
+    a, b = (np.stack([np.cos(t), np.sin(t)], 1) for t in (np.deg2rad(angle), 2 * np.pi * turned / 6.5))
+    lee = np.linalg.det(a.T @ b) / np.sqrt(np.linalg.det(a.T @ a) * np.linalg.det(b.T @ b))
+
+    def explained(x, y):
+        rest = y - LinearRegression().fit(x, y).predict(x)
+        return np.sqrt(1 - (rest**2).sum() / ((y - y.mean(0)) ** 2).sum())
+
+    expected = [
+        [abs(lee), explained(number[:, None], a)],
+        [explained(b, size), abs(np.corrcoef(size, number)[0, 1])],
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    constant = associations(truth, np.column_stack([np.ones(200), np.ones(200)]))
+    np.testing.assert_allclose(constant, 0, atol=1e-9)

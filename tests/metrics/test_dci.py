@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Lasso
 
 from unweave import InputError
-from unweave.metrics import (
-    dci,
-)
+from unweave.metrics import dci, prepared
+from unweave.metrics.dci import code_importances, mean_purity
 
 
 def test_rotation_lowers_both_scores_and_duplication_one(grid):
@@ -90,3 +90,35 @@ def test_depths_are_one_for_all_one_per_factor_or_cross_validated():
         dci(GRID, CODES, estimator="rf", depth=(1, 1))
     with pytest.raises(InputError, match="is for estimator='rf'"):
         dci(GRID, CODES, depth=3)
+
+
+def test_the_lasso_is_that_of_standardized_codes_and_factors():
+    """Weights and R^2 by hand; a constant code has none, and an angle has those of its cosine and sine."""
+    rng = np.random.default_rng(0)
+    angle, size = rng.uniform(0, 360, 300), rng.normal(size=300)
+    cosine, noise = np.cos(np.deg2rad(angle)), rng.normal(size=(2, 300))
+    z = np.column_stack([cosine, 5 * size + noise[0], np.ones(300), noise[1]])
+    truth = prepared(np.column_stack([angle, size]), kinds=[("circular", 360), "continuous"])
+    importance, accuracy = code_importances(truth, z, estimator="lasso", depth=None, train=0.5, seed=None)
+    targets = [np.column_stack([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))]), size[:, None]]
+    active = z[:, [0, 1, 3]]
+    x = (active - active[:150].mean(0)) / active[:150].std(0)
+    for j, target in enumerate(targets):
+        y = (target - target[:150].mean(0)) / target[:150].std(0)
+        model = Lasso(alpha=0.02).fit(x[:150], y[:150])
+        np.testing.assert_allclose(importance[[0, 1, 3], j], np.abs(np.atleast_2d(model.coef_)).sum(0))
+        assert importance[2, j] == 0 and accuracy[j] == pytest.approx(max(model.score(x[150:], y[150:]), 0))
+
+
+def test_purity_is_one_minus_the_entropy_weighted_by_importance():
+    importance = np.array([[3.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
+    mixed = 1 + (0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
+    assert mean_purity(importance) == pytest.approx((4 * mixed + 2 * 1) / 6, abs=1e-6)
+    assert mean_purity(np.zeros((2, 3))) == 0 and mean_purity(np.array([[0.2], [0.1]])) == 1
+
+
+def test_codes_that_do_not_vary_guess_the_most_frequent_class():
+    c = np.array([0, 0, 0, 1] * 30 + [1, 1, 1, 0] * 15)[:, None]
+    found = dci(c, np.ones((180, 2)), seed=None)
+    assert found == (0.0, 0.0, pytest.approx(0.25))
+    assert dci(np.hstack([c, c]), np.ones((180, 2)), seed=None, train=0.5).disentanglement == 0

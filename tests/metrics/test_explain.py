@@ -8,7 +8,16 @@ import pytest
 
 import unweave
 from unweave import InputError
-from unweave.metrics.factors import PreparedFactors
+from unweave.metrics.explain import (
+    _describe_agreement,
+    _describe_duplicates,
+    _duplicate_groups,
+    _is_shared,
+    _missing_or_split_factors,
+    _mixed_codes,
+    _unused_codes,
+)
+from unweave.metrics.factors import PreparedFactors, histogram, mutual_information
 
 RNG = np.random.default_rng(0)
 
@@ -89,6 +98,70 @@ def test_explain_on_the_command_line(tmp_path, monkeypatch, capsys):
             main(args)
         assert done.value.code == 2
         assert expected in capsys.readouterr().err
+
+
+def test_thresholds_of_findings():
+    """Matrices of information, (factors, codes): from which share a code is informative, and a factor split."""
+    assert not any(_is_shared(np.array(v)) for v in ([], [0.5], [0.4, 0.2])) and _is_shared(np.array([0.4, 0.21, 0.1]))
+    split = np.array([[0.3, 0.4], [0.05, 0.0], [0.049, 0.02]])
+    assert _missing_or_split_factors([0, 1], split, ["a", "b", "c"]) == [
+        "a is split: code 2 (40%) and code 1 (30%) each contain part of it.",
+        "No code is informative about c (at most 5% of it, by code 1): it is not in the codes, or not in a form that "
+        "one code has.",
+    ]
+    assert _missing_or_split_factors([], split[:1], ["a"])[0].startswith("No code is informative about a: it is not in")
+    assert _mixed_codes([0, 1], np.array([[0.3, 0.6], [0.4, 0.3], [0.05, 0.04]]), ["a", "b", "c"]) == [
+        "Code 1 is mixed: it contains information about b (40%), a (30%) and c (5%)."
+    ]
+    active = np.array([True, True, True, False, False])
+    assert _unused_codes(active, np.array([[0.05, 0.04, 0.01, 0, 0]])) == [
+        "Codes 4 and 5 never change: dead.", "Codes 2 and 3 vary but are informative about no factor.",
+    ]  # fmt: skip
+    assert _unused_codes(np.array([True, False]), np.array([[0.0, 0]])) == [
+        "Code 2 never changes: dead.", "Code 1 varies but is informative about no factor.",
+    ]  # fmt: skip
+    assert _unused_codes(np.array([True]), np.array([[0.5]])) == []
+
+
+def test_duplicates_are_grouped_and_named_with_their_factor():
+    z = np.random.default_rng(0).normal(size=(400, 2))
+    codes = np.column_stack([z[:, 0], z[:, 1], np.exp(z[:, 0]), -z[:, 0], z[:, 1] + 0.5 * z[:, 0], np.zeros(400)])
+    assert _duplicate_groups(codes, np.array([True] * 5 + [False])) == [[0, 2, 3]]
+    assert _duplicate_groups(codes, np.array([False] + [True] * 4 + [False])) == [[2, 3]]
+    end = "(rank correlation above 0.95)."
+    information = np.array([[0.2, 0.05, 0.04], [0.3, 0.01, 0.0]])
+    assert (
+        _describe_duplicates([0, 1, 2], information, ["a", "b"]) == f"Codes 1, 2 and 3 are duplicates, all of b {end}"
+    )
+    assert _describe_duplicates([1, 2], information, ["a", "b"]) == f"Codes 2 and 3 are duplicates, both of a {end}"
+    assert _describe_duplicates([2, 1], information, ["a", "b"]) == f"Codes 3 and 2 are duplicates {end}"
+
+
+def test_scores_that_are_low_are_named():
+    c = PreparedFactors(GRID)
+    eye, even = np.eye(3), np.full((3, 3), 0.3)
+    assert _describe_agreement(c, CODES, eye, eye).endswith("every code one factor (MIG 1.00, DCI 1.00, MCC 1.00).")
+    assert "but MIG and DCI are low (MIG 0.00, DCI 0.00, MCC 1.00)" in _describe_agreement(c, CODES, even, even)
+    assert "but MIG is low (MIG 0.49" in _describe_agreement(c, CODES, 0.49 * eye, eye)
+    assert "Every factor has" in _describe_agreement(c, CODES, 0.5 * eye, eye)
+    assert "MIG 0.70" in _describe_agreement(
+        PreparedFactors(GRID[:, :1]), CODES[:, :1], np.array([[0.7]]), np.ones((1, 1))
+    )
+    nominal = PreparedFactors(GRID, nominal=[True] * 3)
+    assert _describe_agreement(nominal, CODES, eye, eye).endswith("one factor (MIG 1.00, DCI 1.00).")
+
+
+def test_information_is_that_above_shuffled_codes():
+    rng = np.random.default_rng(4)
+    c, z = rng.integers(0, 3, (90, 2)).astype(float), rng.normal(size=(90, 2))
+    shuffled = z[np.random.default_rng(7).permutation(90)]
+    shares = [
+        [[mutual_information(classes, histogram(code, 20)) for code in codes.T] for classes in c.T.astype(int)]
+        for codes in (z, shuffled)
+    ]
+    entropies = np.array([-(p * np.log(p)).sum() for p in (np.bincount(f) / 90 for f in c.T.astype(int))])
+    expected = np.maximum((np.array(shares[0]) - shares[1]) / entropies[:, None], 0)
+    np.testing.assert_allclose(unweave.explain(c, z, seed=7).information, expected)
 
 
 def test_a_notebook_shows_findings_and_matrices():

@@ -1,5 +1,7 @@
 """Preparation and validation of factors."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from unweave.metrics import (
     sap,
     score_all,
 )
+from unweave.metrics.factors import active_codes
 
 
 def test_a_constant_factor_is_refused(z):
@@ -37,6 +40,9 @@ def test_too_few_classes_and_rows_are_refused(grid):
 def test_fewer_samples_than_twice_the_classes_are_warned_of():
     with pytest.warns(UserWarning, match="factor 0 has 15 classes in 20 samples"):
         mig(np.arange(20) % 15, np.arange(20.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mig(np.arange(20) % 10, np.arange(20.0))
 
 
 def test_levels_with_fractions_and_values_that_repeat_are_classes_like_others():
@@ -98,3 +104,8 @@ def test_features_of_several_codes_are_scored_as_one():
     assert dci(c, z, features=pairs).disentanglement > 0.99
     with pytest.raises(InputError, match=r"sap\[logistic\]"):
         sap(c, z, predictor="r2", features=pairs)
+
+
+def test_codes_vary_relative_to_their_size():
+    z = np.array([[1e-20, 1e20, 5.0, 0.0, -3e9], [3e-20, 1e20 * (1 + 5e-13), 5.0, 0.0, -3e9 - 1]])
+    assert active_codes(z).tolist() == [True, False, False, False, True]

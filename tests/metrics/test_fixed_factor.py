@@ -5,10 +5,8 @@ import pytest
 
 from unweave import InputError
 from unweave.datasets import DSprites, SquaresXY
-from unweave.metrics import (
-    beta_vae_score,
-    factor_vae_score,
-)
+from unweave.metrics import beta_vae_score, factor_vae_score, fixed_factor
+from unweave.metrics.fixed_factor import encode_sets
 
 
 def test_the_factor_vae_score_holds_votes_out_and_counts_active_codes(grid):
@@ -86,6 +84,27 @@ def test_constant_codes_are_ignored_with_data_and_a_method():
     with pytest.raises(InputError, match="at least two"):
         factor_vae_score(data, Dead(), votes=1)
     assert factor_vae_score(data, Dead(), votes=3).active == 2
+
+
+def test_observations_are_encoded_in_parts_of_a_few_thousand(monkeypatch):
+    monkeypatch.setattr(fixed_factor, "CHUNK_SIZE", 200)
+    counts = []
+
+    class Counting(Reader):
+        def transform(self, x):
+            counts.append(len(x))
+            return super().transform(x)
+
+    data = SquaresXY(points=600).load()
+    drawn = encode_sets(data, Counting(), votes=20, sets=8, size=5)
+    assert drawn.codes.shape == (20, 8, 5, 2) and sorted(set(drawn.factor)) == [0, 1]
+    assert counts[:2] == [200, 200] and sum(counts[2:]) == 20 * 8 * 5 and 100 <= max(counts[2:]) <= 400
+    spread = drawn.codes[np.arange(20), :, :, drawn.factor].std(2)
+    assert spread.max() < 0.2, "the factor of a vote is constant in each of its sets"
+    assert 0.5 < drawn.codes.std((0, 1, 2)).mean() < 1.5, "codes have a deviation of one over all data"
+    for data, message in ((SquaresXY(points=600).load(), "in place of codes: with data, give a fitted method"),):
+        with pytest.raises(InputError, match=message):
+            encode_sets(data, np.ones(3), votes=2, sets=1, size=2)
 
 
 def test_votes_and_points_for_testing_were_not_trained_on():

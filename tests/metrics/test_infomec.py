@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import entropy
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from unweave.metrics import (
     infomec,
@@ -57,3 +61,28 @@ def test_continuous_factors_are_scored_by_explained_variance():
     c = np.random.default_rng(1).normal(size=(2000, 2))
     z = c + np.random.default_rng(2).normal(size=c.shape)
     assert infomec(c, z).explicitness == pytest.approx(0.5, abs=0.04)
+
+
+def test_information_and_explained_entropy_by_hand():
+    """Of the authors' definitions: shares of normalized information, and of entropy by a balanced regression."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, [2, 3], (120, 2))
+    z = np.column_stack([c[:, 0] + 0.4 * rng.normal(size=120), c[:, 1] + 0.1 * rng.normal(size=120), np.ones(120)])
+    found = infomec(c, z, neighbors=7, seed=3)
+    x = (z[:, :2] - z[:, :2].mean(0)) / z[:, :2].std(0)
+    information = np.array([mutual_info_classif(x, y, n_neighbors=7, random_state=3) for y in c.T])
+    information /= np.array([entropy(np.bincount(y)) for y in c.T])[:, None]
+    share = (information.max(0) / information.sum(0)).mean(), (information.max(1) / information.sum(1)).mean()
+    assert [found.modularity, found.compactness] == pytest.approx([2 * (v - 0.5) for v in share])
+    explained = []
+    for y in c.T:
+        model = LogisticRegression(C=np.inf, class_weight="balanced").fit(x, y)
+        explained.append(1 - log_loss(y, model.predict_proba(x)) / np.log(y.max() + 1))
+    assert found.explicitness == pytest.approx(np.mean(explained), abs=1e-3)
+    assert infomec(c, np.ones((120, 2))) == (0, 0, 0)
+
+
+def test_one_code_is_compact_by_definition_if_it_is_informative():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 2, (200, 2))
+    assert infomec(c, c[:, :1] + 0.1 * rng.normal(size=(200, 1))).compactness == 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from unweave import InputError
 from unweave.metrics import sap
@@ -74,3 +75,24 @@ def test_a_constant_code_does_not_raise_the_score_of_noise():
     rng = np.random.default_rng(0)
     c = rng.integers(0, 2, (2000, 2))
     assert sap(c, np.column_stack([rng.normal(size=2000), np.zeros(2000)])) < 0.1
+
+
+def test_gaps_are_those_of_accuracies_or_squared_correlations():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 3, (150, 2))
+    z = np.column_stack([c[:, 0] + 0.5 * rng.normal(size=150), c[:, 1] + 0.2 * rng.normal(size=150), np.ones(150)])
+    r = np.array([[np.corrcoef(factor, code)[0, 1] ** 2 for code in z.T[:2]] + [0] for factor in c.T])
+    ordered = np.sort(r, 1)
+    assert sap(c, z, predictor="r2") == pytest.approx((ordered[:, 2] - ordered[:, 1]).mean())
+    x = (z - z.mean(0)) / np.r_[z[:, :2].std(0), 1]
+    accuracies = np.array([
+        [LogisticRegression().fit(x[:75, [i]], y[:75]).score(x[75:, [i]], y[75:]) for i in range(2)]
+        + [np.mean(y[75:] == np.bincount(y[:75]).argmax())]
+        for y in c.T
+    ])  # fmt: skip
+    ordered = np.sort(accuracies, 1)
+    found = sap(c, z, predictor="logistic", train=0.5, seed=None)
+    assert found == pytest.approx((ordered[:, 2] - ordered[:, 1]).mean())
+    pairs = sap(c, z[:, :2], predictor="logistic", features=[[0, 1]], train=0.5, seed=None)
+    both = [LogisticRegression().fit(x[:75, :2], y[:75]).score(x[75:, :2], y[75:]) for y in c.T]
+    assert pairs == pytest.approx(np.mean(both)), "a single feature has no second best"

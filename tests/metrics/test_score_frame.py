@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unweave.metrics.score_frame import MAX_UNFOLDED, ScoreTable
+from unweave.metrics.score_frame import (
+    MAX_UNFOLDED,
+    ScoreTable,
+    _best_rows,
+    _constant_columns,
+    _progress,
+    _shown_rows,
+)
 
 
 def make_table(rows: int = 3, **columns: object) -> ScoreTable:
@@ -118,7 +125,7 @@ def test_equal_settings_of_a_wide_table_are_folded():
     page = make_table(**settings, lr=[1, 2, 3])._repr_html_()
     head, _, folded = page.partition("<details>")
     assert shown_rows(head)[0] == ["", "method", "mcc", "error", "lr"]
-    assert f"{MAX_UNFOLDED} columns with one value in all rows" in folded
+    assert f">{MAX_UNFOLDED} columns with one value in all rows</summary>" in folded
     assert ["s7", "7"] in shown_rows(folded)
     assert "<details>" not in make_table(s1=[1, 1, 1])._repr_html_(), "a narrow table shows all columns"
 
@@ -162,3 +169,48 @@ def test_names_are_escaped():
 def test_unusual_tables_are_left_to_pandas(table):
     assert "<table" in table._repr_html_()
     assert "unweave" not in table._repr_html_()
+
+
+def test_rows_are_shown_by_the_settings_of_pandas():
+    for most, few, count, shown in (
+        (20, 6, 20, [*range(20)]),
+        (20, 6, 21, [0, 1, 2, 18, 19, 20]),
+        (20, None, 21, [*range(10), *range(11, 21)]),
+        (20, 1, 21, [0, 20]),
+        (None, 6, 99, [*range(99)]),
+        (0, 6, 99, [*range(99)]),
+    ):
+        with pd.option_context("display.max_rows", most, "display.min_rows", few):
+            assert [*_shown_rows(count)] == shown
+
+
+def test_columns_are_folded_where_a_wide_table_has_one_value():
+    settings = {f"s{i}": [1, 1] for i in range(MAX_UNFOLDED - 2)}
+    narrow = pd.DataFrame({"key": ["a", "a"], "b": [1, 1]} | settings)
+    assert _constant_columns(narrow, {}) == []
+    wide = narrow.assign(other=[1, 2], mcc=[0.5, 0.5])
+    assert _constant_columns(wide, {"mcc": 1.0}) == list(settings)[1:], "the first three columns stay"
+
+
+def test_the_best_rows_are_nearest_to_the_best_score():
+    assert _best_rows(pd.Series([0.9, 0.5, 0.9004]), 1.0) == {0, 2}
+    assert _best_rows(pd.Series([0.9, -0.05, 0.06]), 0.0) == {1}
+    assert _best_rows(pd.Series([0.9, 0.9]), 1.0) == set() and _best_rows(pd.Series([0.9]), 1.0) == set()
+
+
+def test_progress_is_the_place_between_chance_and_the_best_score():
+    assert _progress({"value": 0.4, "best": 1.0, "chance": 0.2}) == pytest.approx(0.25)
+    assert _progress({"value": 30.0, "best": 0.0, "chance": 40.0}) == pytest.approx(0.25)
+    for missing in ({"chance": np.nan}, {"best": None}, {"value": np.nan}, {"chance": 1.0}):
+        assert _progress({"value": 0.4, "best": 1.0, "chance": 0.2} | missing) == 0
+    assert _progress({"value": 0.4, "best": 1.0}) == 0
+
+
+def test_one_row_per_score_names_its_columns():
+    table = ScoreTable({"value": [0.5], "low": [0.4], "high": [0.6], "best": [1.0]}, index=["mcc"])
+    page = table._repr_html_()
+    head = ["score", "value", "95 % from", "to", "best possible"]
+    assert shown_rows(page) == [head, ["mcc", "0.500", "0.400", "0.600", "1.000"]]
+    assert "Blue" not in page and "Scores" in page and page.count('uw-strong">0.500') == 1
+    with_chance = ScoreTable({"value": [0.5], "chance": [0.1], "best": [1.0]}, index=["mcc"])._repr_html_()
+    assert "Blue: how far the score is from chance" in with_chance

@@ -8,9 +8,11 @@ import torch
 from unweave import InputError, catalog
 from unweave.metrics import (
     mig,
+    modularity,
     prepared,
     score_all,
     score_many,
+    score_tables,
 )
 
 
@@ -48,6 +50,29 @@ def test_many_codes_score_as_each_alone():
     assert mig(truth, codes["0.5"]) == mig(GRID[::4], codes["0.5"])
     with pytest.raises(InputError, match="480 rows of factors and 479 rows of codes"):
         mig(truth, codes["0.5"][1:])
+
+
+@pytest.mark.parametrize(("n_jobs", "tasks"), [(None, 1), (1, 1), (2, 2), (4, 3), (-1, 3), (-3, 2), (-4, 1)])
+@pytest.mark.filterwarnings("ignore:.*delayed")
+def test_every_process_gets_one_task(n_jobs, tasks, monkeypatch):
+    """Each computes only once what depends only on the factors. Five codes, four cores."""
+    seen = []
+    monkeypatch.setattr(score_tables.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(score_tables, "Parallel", lambda n_jobs: lambda jobs: [f(*args) for f, args, _ in jobs])
+    rows = score_tables._rows
+    monkeypatch.setattr(score_tables, "_rows", lambda *args: seen.append(len(args[2])) or rows(*args))
+    table = score_many(GRID[::96], dict.fromkeys("abcde", CODES[::96]), metrics={"mig": mig}, n_jobs=n_jobs)
+    assert sum(seen) == 5 and len(seen) == tasks and table["mig"].nunique() == 1
+
+
+def test_a_metric_that_data_do_not_allow_is_left_out_with_a_reason():
+    with pytest.warns(UserWarning, match=r"modularity was not computed: .*there is only one"):
+        table = score_many(GRID[::48, :1], {"a": CODES[::48]}, metrics={"mig": mig, "modularity": modularity})
+    assert table.columns.tolist() == ["mig"]
+    c, z = GRID[::48], CODES[::48][1:]
+    for score in (lambda: score_many(c, {"a": z}), lambda: score_all(c, z)):
+        with pytest.raises(InputError, match=r"^40 rows of factors and 39 rows of codes: expected the same"):
+            score()
 
 
 def test_a_users_metric_works_in_other_processes(tmp_path):

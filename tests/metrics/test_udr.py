@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Lasso
 
 from unweave import InputError
 from unweave.metrics import (
     model_centrality,
     udr,
 )
-from unweave.metrics.udr import one_to_one_score
+from unweave.metrics.udr import _similarities, one_to_one_score
 
 RNG = np.random.default_rng(0)
 
@@ -44,6 +45,27 @@ def test_runs_that_agree_score_higher_than_runs_that_mix_differently(score):
     found = score([*good, *mixed])
     assert found.shape == (6,)
     assert found[:4].min() > found[4:].max() + 0.05
+
+
+@pytest.mark.parametrize("similarity", ["spearman", "lasso"])
+def test_a_run_without_codes_that_vary_agrees_with_none(similarity):
+    c = np.random.default_rng(0).normal(size=(300, 2))
+    idle = np.ones((300, 1))
+    np.testing.assert_allclose(udr([c, np.ones((300, 2))], similarity=similarity), 0)
+    np.testing.assert_allclose(udr([c, -c[:, ::-1], idle], similarity=similarity), [0.5, 0.5, 0], atol=0.06)
+    np.testing.assert_allclose(udr([np.ones((300, 1)), np.zeros((300, 1))], similarity=similarity), 0)
+
+
+def test_similarities_by_regression_are_lasso_weights_of_standardized_codes():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
+    b[:, 0] += 2 * a[:, 1]
+    r = _similarities(5 * a + 1, 3 * b - 2, "lasso")
+    za, zb = ((v - v.mean(0)) / v.std(0) for v in (a, b))
+    np.testing.assert_allclose(r, np.abs([Lasso(alpha=0.1).fit(za, column).coef_ for column in zb.T]).T, atol=1e-9)
+    found = udr([a, b], similarity="lasso")
+    both = (one_to_one_score(r) + one_to_one_score(_similarities(b, a, "lasso"))) / 2
+    np.testing.assert_allclose(found, [both, both])
 
 
 def test_only_informative_codes_are_compared():

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from unweave import InputError, catalog
-from unweave.metrics import (
-    mcc,
-)
+from unweave.metrics import factor_vae_score, mcc
 from unweave.metrics.contract import as_numbers
-from unweave.metrics.uncertainty import interval, plus_minus
+from unweave.metrics.uncertainty import chance_level, interval, plus_minus, score_table
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
@@ -39,6 +37,32 @@ def test_every_interval_holds_its_value_and_is_narrower_with_more_samples(name):
     assert widths[1] < widths[0]
     with pytest.raises(InputError, match="at least two resamples"):
         interval(scorer, c, z, repeats=1)
+
+
+def test_counts_have_no_best_value_and_chance_is_that_of_shuffled_codes():
+    c = np.repeat(np.arange(4.0), 50)[:, None] * [1, -1]
+    c[:, 1] = np.tile(np.arange(4.0), 50)
+    rows = score_table("f", factor_vae_score, c, c, chance=True, bootstrap=3, seed=1)
+    assert list(rows) == ["f.accuracy", "f.active"]
+    assert list(rows["f.active"]) == ["value", "best", "chance", "low", "high"]
+    assert rows["f.accuracy"]["best"] == 1.0 and np.isnan(rows["f.active"]["best"]) and rows["f.active"]["value"] == 2
+    assert rows["f.accuracy"]["chance"] == chance_level(factor_vae_score, c, c, seed=1)["accuracy"] < 0.9
+    plain = score_table("m", mcc, c, c)
+    assert list(plain) == ["m"] and list(plain["m"]) == ["value", "best"]
+    rng = np.random.default_rng(1)
+    shuffled = [mcc(c, c[rng.permutation(200)]) for _ in range(3)]
+    assert chance_level(mcc, c, c, seed=1)[""] == pytest.approx(np.mean(shuffled))
+
+
+def test_bounds_are_quantiles_over_halves_around_the_value():
+    rng = np.random.default_rng(0)
+    c, z = rng.normal(size=(2, 61, 1))
+    low, high = interval(mcc, c, z, repeats=7, level=0.5, seed=3)[""]
+    rng = np.random.default_rng(3)
+    halves = [rng.permutation(61)[:30] for _ in range(7)]
+    values = np.array([mcc(c[rows], z[rows]) for rows in halves])
+    expected = mcc(c, z) + np.quantile(values - values.mean(), [0.25, 0.75])
+    np.testing.assert_allclose([low, high], expected)
 
 
 def test_the_interval_of_repeated_runs_is_students():

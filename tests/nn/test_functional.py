@@ -13,18 +13,25 @@ from torch.distributions import kl_divergence
 
 from unweave.nn.functional import (
     Normal,
+    apply_frozen,
     average_by_class,
     covariance,
     covariance_penalty,
     gaussian_js,
     kl,
     kl_to_standard,
+    mean_discrepancy,
+    mean_kl,
+    one_hot,
     pairwise_log_densities,
     permute_columns,
+    scale_gradient,
+    squared_distance,
     stratified_log_weights,
     supervised_contrast,
     total_correlation,
     uniform_log_weights,
+    weighted_sum,
 )
 
 
@@ -180,3 +187,44 @@ def test_supervised_contrast_of_a_single_code_separates_four_classes():
     near, far = u[:, None] * 1.0, u[:, None] * 10.0
     assert supervised_contrast(far, u, 0.5).item() == pytest.approx(np.log(3), abs=1e-4)
     assert supervised_contrast(near, u, 0.5).item() > np.log(3) + 0.1
+
+
+def test_the_mean_discrepancy_is_that_of_group_means():
+    """Groups of one, three and no rows; and one group that not all rows are in."""
+    features = torch.randn(4, 5, generator=rng(), dtype=torch.float64)
+    groups = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0]], dtype=torch.float64)
+    every = features.mean(0)
+    distances = [((features[rows].mean(0) - every) ** 2).sum() for rows in (slice(0, 1), slice(1, 4))]
+    torch.testing.assert_close(mean_discrepancy(features, groups), sum(distances) / 2)
+    torch.testing.assert_close(mean_discrepancy(features, groups[:, 1:]), distances[1])
+    assert mean_discrepancy(features, groups[:, 2:]) == 0
+    swapped = torch.tensor([[0.0, 1], [0, 1], [1, 0], [1, 0]], dtype=torch.float64)
+    assert mean_discrepancy(features, swapped) != mean_discrepancy(features, groups[:, :2])
+
+
+def test_small_formulas():
+    x = torch.tensor([[1.0, 2], [3, 5]], requires_grad=True)
+    (scale_gradient(x, -0.5) * torch.tensor([2.0, 3])).sum().backward()
+    assert torch.equal(scale_gradient(x, 0.3), x) and x.grad is not None
+    assert x.grad.tolist() == [[-1, -1.5], [-1, -1.5]]
+    assert one_hot(torch.tensor([[2], [0]]), 3).tolist() == [[[0, 0, 1]], [[1, 0, 0]]]
+    assert squared_distance(torch.zeros(2, 1, 2), torch.tensor([[[1.0, 2]], [[3, 0]]])).tolist() == [5, 9]
+    q = normals(7, 3)
+    torch.testing.assert_close(mean_kl(q), kl_divergence(torchs(q), TorchNormal(0.0, 1.0)).sum(1).mean())
+    net = torch.nn.Linear(2, 1)
+    apply_frozen(net, x).sum().backward()
+    assert net.weight.grad is None and not torch.equal(x.grad, torch.tensor([[-1, -1.5], [-1, -1.5]]))
+    terms = weighted_sum({"a": (2, torch.tensor(3.0)), "b": (0.5, torch.tensor(4.0))})
+    assert {name: value.item() for name, value in terms.items()} == {"loss": 8, "a": 3, "b": 4}
+
+
+def test_weights_of_minibatches_are_sums_over_observations_and_batch():
+    assert uniform_log_weights(3, 50).exp().numpy() == pytest.approx(np.full((3, 3), 1 / 150))
+    q, z = normals(4, 2), torch.randn(4, 2, generator=rng(5))
+    log_q = pairwise_log_densities(z, q)
+    for i, j in itertools.product(range(4), repeat=2):
+        torch.testing.assert_close(log_q[i, j], torchs(q).log_prob(z[i])[j])
+    weight = torch.randn(4, 4, generator=rng(6))
+    joint = (log_q.sum(2).exp() * weight.exp()).sum(1).log()
+    marginals = torch.stack([(log_q[:, :, k].exp() * weight.exp()).sum(1).log() for k in range(2)], 1)
+    torch.testing.assert_close(total_correlation(log_q, weight), joint - marginals.sum(1))

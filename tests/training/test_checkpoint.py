@@ -179,6 +179,18 @@ def test_a_save_is_due_after_so_many_steps(tmp_path, monkeypatch):
     assert steps == [10, 20, 25]
 
 
+def test_a_save_is_due_after_ten_seconds(tmp_path, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("unweave.training.checkpoint.time", clock)
+    saver = Checkpoint(tmp_path / "c", "about")
+    steps = []
+    for step in range(1, 9):
+        clock.now += 2.5
+        saver.save_if_due([], step, 10**9, last=False)
+        steps.append(read_step(tmp_path / "c"))
+    assert steps == [0, 0, 0, 4, 4, 4, 4, 8]
+
+
 def test_what_a_checkpoint_says_of_itself(tmp_path):
     file = tmp_path / "c"
     assert (read_note(file), read_seconds(file), read_step(file)) == ("", 0.0, 0)
@@ -194,6 +206,8 @@ def test_what_a_checkpoint_says_of_itself(tmp_path):
     assert again.restore([], "loop") == 7
     Checkpoint(None, {}).save_if_due([], 1, 1, last=True)  # without a path nothing is written
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    file.write_bytes(b"damaged")
+    assert (read_note(file), read_seconds(file), read_step(file)) == ("", 0.0, 0)
 
 
 def test_a_checkpoint_with_other_tensors_is_of_another_version(tmp_path):

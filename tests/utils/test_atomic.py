@@ -7,12 +7,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from unweave import InputError
 from unweave.utils import atomic
-from unweave.utils.atomic import atomic_file, atomic_folder, is_disk_full, make_folder, remove_leftovers, write_atomic
+from unweave.utils.atomic import (
+    atomic_file,
+    atomic_folder,
+    describe_write_error,
+    is_disk_full,
+    make_folder,
+    remove_leftovers,
+    write_atomic,
+)
 
 KILLED = """
 import os, signal, sys
@@ -64,6 +73,16 @@ def test_the_faster_of_two_folders_stays(tmp_path):
     assert (tmp_path / "b/c").read_text() == "fast" and names(tmp_path) == ["b"]
 
 
+def test_a_folder_that_cannot_get_its_name_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(path, target):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="Input/output error"), atomic_folder(tmp_path / "b"):
+        pass
+    assert not names(tmp_path)
+
+
 # Leftovers ------------------------------------------------------------------------------------------------------------
 
 
@@ -87,12 +106,46 @@ def test_what_living_processes_and_other_computers_write_stays(tmp_path, monkeyp
         remove_leftovers(tmp_path)
         assert folder.is_dir(), "this process writes it"
     assert names(tmp_path) == sorted([*ours, "b"])
-    old = time.time() - atomic.MAX_AGE - 5
-    os.utime(tmp_path / ours[1], (old, old))
+    for hours, is_left in ((23, True), (25, False)):
+        changed = time.time() - 3600 * hours
+        os.utime(tmp_path / ours[1], (changed, changed))
+        atomic._swept.clear()
+        remove_leftovers(tmp_path)
+        assert (tmp_path / ours[1]).exists() == is_left
     (tmp_path / f".c.{system}-{os.getpid()}-0.tmp").mkdir()  # of an earlier process of the same number
     atomic._swept.clear()
     remove_leftovers(tmp_path)
     assert names(tmp_path) == sorted([ours[0], *ours[2:], "b"])
+
+
+def test_processes_are_asked_only_on_the_same_system_and_never_on_windows(tmp_path, monkeypatch):
+    """There the call that asks would end the process."""
+    path, gone, system = tmp_path / "a.tmp", tmp_path / "gone.tmp", atomic._system_id()
+    path.touch()
+
+    def refuse(process, signal):
+        raise PermissionError(errno.EPERM, "of another user")
+
+    def never(process, signal):
+        raise AssertionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not atomic._is_leftover(path, system, 1)
+    monkeypatch.setattr(os, "kill", never)
+    for name in ("posix", "nt"):
+        monkeypatch.setattr(atomic, "os", SimpleNamespace(**vars(os) | {"name": name}))
+        number = "00000000" if name == "posix" else system
+        assert not atomic._is_leftover(path, number, 1) and not atomic._is_leftover(gone, number, 1)
+
+
+def test_a_system_is_known_by_its_start_and_its_container(monkeypatch):
+    first = atomic._system_id.__wrapped__()
+    assert first == atomic._system_id() and len(first) == 8
+    monkeypatch.setattr(Path, "read_text", lambda path: "another start")
+    second = atomic._system_id.__wrapped__()
+    monkeypatch.setattr(Path, "is_symlink", lambda path: path.name == "pid")
+    monkeypatch.setattr(Path, "readlink", lambda path: Path("pid:[another]"))
+    assert len({first, second, atomic._system_id.__wrapped__()}) == 3
 
 
 # Durability -----------------------------------------------------------------------------------------------------------
@@ -140,6 +193,28 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_at_the_end(tmp_path
     assert events[3:] == ["rename x/y/b", "sync x/y"]
 
 
+def test_nothing_of_a_file_is_left_in_a_buffer_when_it_is_synchronized(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    write_atomic(tmp_path / "a", "whole")
+    assert sizes[0] == 5
+
+
+def test_windows_opens_no_folders_and_synchronizes_files_that_are_open_for_writing(tmp_path, monkeypatch):
+    opened = []
+    open_file = os.open
+
+    def observed(path, flags):
+        opened.append((path.name, flags))
+        return open_file(path, flags)
+
+    monkeypatch.setattr(atomic, "os", SimpleNamespace(**vars(os) | {"name": "nt", "open": observed}))
+    (tmp_path / "a").touch()
+    atomic.sync(tmp_path)
+    atomic.sync(tmp_path / "a")
+    assert opened == [("a", os.O_RDWR)]
+
+
 def test_a_file_system_that_cannot_synchronize_folders_is_used_all_the_same(tmp_path, monkeypatch):
     real, codes = os.fsync, [errno.EINVAL]
 
@@ -169,12 +244,41 @@ def test_making_an_existing_folder_changes_nothing(tmp_path, events):
         (OSError(errno.ENOSPC, "Error writing bytes to file"), "No space left on device; free disk space and repeat"),
         (RuntimeError("I/O error: os error 28"), "No space left on device; free disk space and repeat"),
         (PermissionError(errno.EACCES, ""), "Permission denied; choose another place"),
+        (OSError(errno.EFBIG, "File too large"), "File too large; free disk space and repeat"),
     ],
 )
 def test_a_disk_that_refuses_is_named(tmp_path, error, text):
     with pytest.raises(InputError, match=rf"cannot write .*b: {text}") as caught, atomic_folder(tmp_path / "b"):
         raise error
     assert is_disk_full(caught.value) and not names(tmp_path)
+
+
+def test_errors_without_a_number_are_told_in_their_own_words():
+    assert str(describe_write_error(Path("a"), RuntimeError("odd"))) == "cannot write a: odd; choose another place"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed in /proc")
+def test_no_file_stays_open(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for i in range(9):
+        write_atomic(tmp_path / str(i), "text")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_place_that_is_no_folder_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    refused = pytest.raises(InputError, match=r"cannot write to .*file: Not a directory; choose another folder")
+    with refused, atomic_folder(tmp_path / "file/a"):
+        raise AssertionError
+    with pytest.raises(InputError, match=r"cannot write .*file/a: Not a directory"):
+        write_atomic(tmp_path / "file/a", "text")
+
+
+def test_nothing_that_is_finished_is_remembered_as_open(tmp_path):
+    write_atomic(tmp_path / "a", "text")
+    with atomic_folder(tmp_path / "b") as folder:
+        assert folder in atomic._open
+    assert not [path for path in atomic._open if path.parent == tmp_path]
 
 
 def test_other_errors_pass(tmp_path):

@@ -3,10 +3,12 @@
 import errno
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from unweave.utils import locks
 from unweave.utils.errors import InputError
 from unweave.utils.locks import is_locked, lock, lock_all, try_lock_all
 
@@ -38,8 +40,9 @@ with try_lock_all(Path(sys.argv[1]), ["a"]) as locked:
 # On some network file systems:
 WITHOUT_LOCKS = """
 import fcntl
-def refuse(*args):
-    raise OSError({}, "no locks here")
+def refuse(file, operation):
+    is_valid = operation == fcntl.LOCK_EX | fcntl.LOCK_NB  # which the system checks first
+    raise OSError({} if is_valid else 22, "no locks here")
 fcntl.flock = refuse
 """
 
@@ -151,10 +154,41 @@ def test_who_waits_says_for_which_file_and_once(tmp_path, monkeypatch):
     other.__enter__()
     with lock_all(tmp_path, ["a", "b"], said.append):
         assert is_locked(tmp_path, "a") and is_locked(tmp_path, "b")
-    assert said == [tmp_path / ".locks" / "b"] and len(naps) == 3
+    assert said == [tmp_path / ".locks" / "b"] and len(naps) == 3 and max(naps) < 0.1
     with lock(tmp_path / "a", said.append):
         assert is_locked(tmp_path, "a")
     assert len(said) == 1 and not list(tmp_path.iterdir())
+
+
+def test_after_a_name_that_is_locked_no_other_is_taken(tmp_path, monkeypatch):
+    """Otherwise two processes could keep each other from working."""
+    asked = []
+    attempt = locks._try_acquire
+    monkeypatch.setattr(locks, "_try_acquire", lambda path: asked.append(path.name) or attempt(path))
+    with try_lock_all(tmp_path, "b"), try_lock_all(tmp_path, "cab") as locked:
+        assert not locked and asked == ["b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "attempts"),
+    [(FileNotFoundError, 99, 100), (FileExistsError, 99, 100), (FileNotFoundError, 100, 100), (PermissionError, 1, 1)],
+)
+def test_a_folder_that_others_remove_is_made_again_but_not_forever(error, failures, attempts, tmp_path, monkeypatch):
+    """The last of several processes removes the folder of the locks, at any moment."""
+    tried = []
+    find = locks._lock_class
+
+    def fail(folder):
+        tried.append(folder)
+        if len(tried) <= failures:
+            raise error(errno.ENOENT, "gone")
+        return find(folder)
+
+    monkeypatch.setattr(locks, "_lock_class", fail)
+    outcome = nullcontext() if failures < attempts else pytest.raises(InputError, match="new: gone; choose another")
+    with outcome, try_lock_all(tmp_path / "new", "a") as locked:
+        assert locked
+    assert len(tried) == attempts
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

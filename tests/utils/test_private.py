@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from unweave import InputError
-from unweave.utils.private import private_folder
+from unweave.utils.private import private_folder, user_id
 
 
 def test_a_folder_is_made_for_the_user_alone(tmp_path):
@@ -16,6 +16,12 @@ def test_a_folder_is_made_for_the_user_alone(tmp_path):
     folder.chmod(0o755)
     private_folder(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_systems_without_users_have_folders_of_the_user(tmp_path, monkeypatch):
+    assert user_id() == os.getuid()
+    monkeypatch.delattr(os, "getuid")
+    assert user_id() == 0 and private_folder(tmp_path / "a").is_dir()
 
 
 def test_links_and_files_are_refused(tmp_path):

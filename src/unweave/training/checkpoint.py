@@ -84,7 +84,7 @@ class Checkpoint:
         for i, group in enumerate(groups):
             _load_tensors(group, str(i), tensors)
         self.saved_step = int(metadata["step"])
-        self.started_at -= float(metadata.get("seconds", 0))
+        self.started_at -= float(metadata["seconds"])
         return self.saved_step
 
 

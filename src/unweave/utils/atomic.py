@@ -171,7 +171,6 @@ def _temporary_path(path: Path) -> Path:
     """Return a new name beside a path; leftovers of killed processes in this folder are removed."""
     remove_leftovers(path.parent)
     tmp = path.with_name(f".{path.name}.{_system_id()}-{os.getpid()}-{next(_numbers)}.tmp")
-    shutil.rmtree(tmp, ignore_errors=True)
     _open.add(tmp)
     return tmp
 

@@ -121,5 +121,5 @@ def format_bytes(size: float) -> str:
     """
     for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
-            return f"{size / unit:,.3g} {name}" if size < 1000 * unit else f"{size / unit:.3g} {name}"
+            return f"{size / unit:.3g} {name}"
     return f"{size:.0f} bytes"

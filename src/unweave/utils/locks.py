@@ -134,7 +134,7 @@ def _release(locks: list[BaseFileLock]) -> None:
         # the file itself where its existence is the lock, and on Windows, where an open file cannot be removed.
         if not isinstance(lock_file, SoftFileLock):
             with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+                path.unlink()
         lock_file.release()
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # fails, as intended, while it holds other locks

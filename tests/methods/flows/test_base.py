@@ -1,6 +1,7 @@
 """What flows share: networks, preparation, settings that cannot work, refits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
@@ -79,7 +80,7 @@ def labels_with(name):
         ({}, np.random.default_rng(0).random((20, 1, 10, 6)), np.arange(20) % 2, "10 x 6 cannot be halved 2 times"),
         ({"noise": -1.0}, blobs(60)[0], np.arange(60) % 2, "noise=-1.0"),
         ({"batch_size": 5}, blobs(60)[0], np.arange(60) % 3, "batch_size=5.*at least 6"),
-        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, "standardize"),
+        ({"family": "gamma"}, blobs(60)[0] * 100, np.arange(60) % 3, r"which reach \d+: standardize them first"),
         ({"conv_widths": (0,)}, np.random.default_rng(0).random((20, 8, 8)), np.arange(20) % 2, "conv_widths"),
     ],
 )
@@ -128,3 +129,95 @@ def test_the_outlook_reports_classes_constant_features_and_volumes():
     text = " ".join(GIN(**FLOW_SETTINGS).outlook(np.c_[x, np.ones(100)], u))
     assert "3 classes guarantee 1 informative variable" in text and "1 of 5 features are constant" in text
     assert "deviations do not measure" in " ".join(GIN(**FLOW_SETTINGS, volume="free").outlook(x, u))
+
+
+def test_networks_have_the_sizes_of_the_paper_by_default():
+    def blocks(shape, **settings):
+        method = GIN(**settings)
+        method.shape_ = shape
+        return method.build(shape).flow.blocks
+
+    plain = blocks((4,))
+    assert len(plain) == 8 and plain[0].first[0].out_features == 10, "ten units at least"
+    assert blocks((12,))[0].first[0].out_features == 12
+    assert len(blocks((4,), blocks=3)) == 3 and blocks((4,), width=5)[0].first[0].out_features == 5
+    flat = blocks((1, 4, 4), network="dense")
+    assert len(flat) == 8 and flat[0].first[0].out_features == 16
+
+
+def test_images_get_convolutions_unless_asked_otherwise():
+    def kind(shape, network="auto"):
+        return GIN(network=network).is_convolutional(shape)
+
+    assert not kind((5,)) and kind((4, 4)) and kind((3, 4, 4)) and not kind((2, 3, 4, 4))
+    assert not kind((4, 4), "dense") and kind((4, 4), "conv")
+    for shape in ((5,), (2, 3, 4, 4)):
+        with pytest.raises(InputError, match="network='conv' needs images"):
+            kind(shape, "conv")
+
+
+def test_inputs_of_the_network_are_scaled_and_get_noise():
+    method = GIN(standardize=True, noise=0.5)
+    method.shape_, method.scale_ = (2,), torch.tensor([2.0, 4.0])
+    x, eps = torch.tensor([[2.0, 8]]), torch.tensor([[1.0, -1]])
+    assert method.to_network_input(x).tolist() == [[1, 2]]
+    assert method.to_network_input(x, eps).tolist() == [[1.5, 1.5]]
+    image = GIN(noise=1.0)
+    image.shape_ = (2, 2)
+    assert image.to_network_input(torch.zeros(3, 2, 2)).shape == (3, 1, 2, 2)
+    image.shape_ = (5, 2, 2)
+    assert image.to_network_input(torch.zeros(3, 5, 2, 2)).shape == (3, 5, 2, 2)
+    image.shape_ = (7,)
+    assert image.to_network_input(torch.zeros(3, 7)).shape == (3, 7)
+
+
+def test_codes_fill_the_outputs_in_their_order():
+    method = GIN()
+    method.order_, method.output_means_ = torch.tensor([2, 0, 1]), torch.tensor([10.0, 20, 30])
+    assert method.to_outputs(torch.tensor([[1.0], [2]])).tolist() == [[10, 20, 1], [10, 20, 2]]
+    assert method.to_outputs(torch.tensor([[1.0, 2, 3]])).tolist() == [[2, 3, 1]]
+
+
+def test_the_constant_of_the_likelihood_is_that_of_the_scaling():
+    method = GIN(standardize=True)
+    method.scale_ = torch.tensor([2.0, 4.0])
+    assert method.constant() == pytest.approx(np.log(8)) and GIN().constant() == 0
+    tails = GIN(heavy_tails=True, standardize=True)
+    tails.scale_, tails.mean_log_det_ = method.scale_, 3.0
+    assert tails.constant() == -3
+    history = pd.DataFrame({"nats": [1.0, 3.0]})
+    assert method.log_likelihood(history) == pytest.approx(-2 - np.log(8))
+    assert method.log_likelihood(history.rename(columns={"nats": "loss"})) is None
+
+
+def test_the_outlook_of_a_fitted_flow_on_other_data_is_that_of_a_new_one():
+    x, u = blobs(90)
+    method = GIN(**FLOW_SETTINGS).fit(x, u)
+    classes, learned = np.arange(90) % 5, method.class_names_
+    assert method.outlook(x, classes) == GIN(**FLOW_SETTINGS).outlook(x, classes)
+    assert "5 classes guarantee 2 informative variables" in method.outlook(x, classes)[0]
+    assert method.class_names_ == learned
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_hidden"), [({}, False), ({"standardize": True}, True), ({"heavy_tails": True}, True)]
+)
+def test_noise_is_compared_with_the_features_that_the_network_sees(settings, is_hidden):
+    """Features have a deviation of a hundred, or of one once they are scaled."""
+    x, u = blobs(90)
+    data = as_data(100 * x, u)
+    method = GIN(**FLOW_SETTINGS, noise=0.5, **settings)
+    method.validate_settings(data)
+    method.prepare(data)
+    assert any("noise dominates the features" in text for text in method.data_notes_) == is_hidden
+
+
+def test_blocks_behind_convolutions_have_half_as_many_units_as_features():
+    method = GIN()
+    method.shape_ = (1, 8, 8)
+    units = [m.out_features for m in method.build((1, 8, 8)).modules() if isinstance(m, torch.nn.Linear)]
+    assert units == 4 * [32, 32, 64], "two halves of each of two blocks"
+    wide = GIN(width=5, blocks=3)
+    wide.shape_ = (1, 8, 8)
+    units = [m.out_features for m in wide.build((1, 8, 8)).modules() if isinstance(m, torch.nn.Linear)]
+    assert units == 6 * [5, 5, 64]

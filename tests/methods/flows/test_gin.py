@@ -104,6 +104,9 @@ def test_soft_labels_with_another_family_are_an_error():
 
 def test_learned_statistics_are_parameters_of_the_network():
     x, u = blobs(300)
+    start = GIN(**FLOW_SETTINGS | {"steps": 1}, statistics="learned", lr=1e-9).fit(x, u)
+    assert start.means_.abs().max() < 100 and start.net_.location.abs().max() < 1e-6, "standard normal at the start"
+    assert start.net_.spread.abs().max() < 1e-6 and start.net_.spread.shape == (3, 4)
     method = GIN(**FLOW_SETTINGS | {"steps": 300}, statistics="learned", latent_dim="all", seed=1).fit(x, u)
     assert {"location", "spread"} <= dict(method.net_.named_parameters()).keys()
     torch.testing.assert_close(method.first_ / method.second_, method.net_.location.detach())
@@ -242,6 +245,11 @@ def test_samples_have_the_statistics_of_their_class_and_temperature_scales_them(
     cold = method.transform(method.sample(3, 2_000, temperature=0.5, informative=True, seed=1))
     np.testing.assert_allclose(cold.std(0)[:2], deviation[:2] / 2, rtol=0.1)
     assert (cold.std(0)[2:] < 1e-3).all()
+    frozen = method.transform(method.sample(3, temperature=0.0))
+    np.testing.assert_allclose(frozen, mean[None], atol=1e-2)
+    for settings in ({"n": 0}, {"temperature": -0.1}):
+        with pytest.raises(InputError, match="expected at least 1, and at least 0"):
+            method.sample(3, **settings)
 
 
 def test_transfer_keeps_the_style_and_changes_the_class(fitted):
@@ -342,3 +350,13 @@ def test_figures_that_need_images_or_factors_are_an_error_without_them(fitted, d
         draw_variable(digits[0], 64)
     with pytest.raises(InputError, match="two real-valued factors"):
         draw_recovery(digits[0], as_data(digits[1][:50], digits[2][:50]))
+
+
+def test_two_observations_of_a_class_count():
+    x, _ = blobs(60)
+    method = GIN(**FLOW_SETTINGS)
+    net, batch = flow_batch(method, as_data(x, np.r_[0, 0, np.ones(58, int)]), 60)
+    batch["r"] = torch.eye(2)[[0, 0] + [1] * 58]
+    assert float(method.loss(net, batch)["alone"]) == 0
+    batch["r"] = torch.eye(2)[[0] + [1] * 59]
+    assert float(method.loss(net, batch)["alone"]) == 1

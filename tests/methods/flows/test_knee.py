@@ -1,11 +1,15 @@
 """How many variables are informative: known spectra."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import invgamma
 
 from unweave.methods.flows.knee import (
+    Knee,
     describe_interval,
     describe_knee,
     find_knee,
@@ -98,6 +102,46 @@ def test_one_level_has_no_knee(d):
     assert np.mean([k.informative < d and k.confidence > 0.9 for k in found]) < 0.1  # it does not claim one
 
 
+def posterior_by_integration(x):
+    """The posterior of find_knee's model, its variances integrated numerically."""
+    x, d = np.sort(x)[::-1], len(x)
+    log_variances = np.linspace(np.log(1e-7), np.log(1e6), 60_001)
+    variance = np.exp(log_variances)
+    prior = invgamma(0.5, scale=0.1**2 / 2).pdf(variance) * variance  # of log-variances
+
+    def density(level):
+        """Of the values of a level, by variance: the mean is uniform on a range of a factor of a thousand."""
+        n, squares = len(level), ((level - level.mean()) ** 2).sum()
+        return (2 * np.pi * variance) ** (-(n - 1) / 2) * np.exp(-squares / (2 * variance)) / np.sqrt(n) / np.log(1e3)
+
+    def integral(density):
+        return np.trapezoid(density * prior, log_variances)
+
+    one, parts = integral(density(x)), [(x[:q], x[q:], comb(d, q)) for q in range(1, d)]
+    own = np.array([*(integral(density(a)) * integral(density(b)) / sets for a, b, sets in parts), one])
+    shared = np.array([*(integral(density(a) * density(b)) / sets for a, b, sets in parts), one])
+    return (own / own.sum() + shared / shared.sum()) / 2
+
+
+@pytest.mark.parametrize(
+    "x", [[2.0, 1.7, 0.1], [1.0, 0.9, 0.4, 0.2, 0.15], [3.0, 0.4, 0.2, 0.1], [0.3, 0.25, 0.2, -0.9, -1.2, -1.3]]
+)
+def test_the_posterior_is_that_of_two_normal_levels_with_unknown_means_and_variances(x):
+    knee = find_knee(np.exp(x))
+    expected = posterior_by_integration(np.array(x))
+    np.testing.assert_allclose(knee.posterior, expected, atol=1e-4)
+    assert knee.informative == expected.argmax() + 1 and knee.confidence == pytest.approx(expected.max(), abs=1e-4)
+
+
+def test_intervals_are_central_and_contain_the_most_probable_number():
+    posterior = np.array([0.02, 0.02, 0.5, 0.3, 0.1, 0.03, 0.03])
+    assert Knee(3, 0.5, posterior).interval == (2, 7)
+    assert Knee(3, 0.5, np.array([0.0, 0.03, 0.9, 0.05, 0.02])).interval == (2, 4)
+    assert Knee(1, 0.5, np.array([0.01, 0.01, 0.98])).interval == (1, 3)
+    assert Knee(3, 0.5, np.array([0.0, 1.0, 0.0])).interval == (2, 3)
+    assert is_clear(8, (7, 9)) and not is_clear(8, (7, 10)) and describe_interval((1, 2)) == "1 to 2"
+
+
 def test_two_variables_are_too_few_for_a_knee():
     assert find_knee([2.0, 0.01]).informative == 2
 
@@ -114,3 +158,9 @@ def test_order_and_scale_do_not_matter(deviations, scale):
     one, other = find_knee(deviations), find_knee(np.array(deviations[::-1]) * scale)
     assert one.posterior.sum() == pytest.approx(1) and 1 <= one.informative <= len(deviations)
     np.testing.assert_allclose(one.posterior, other.posterior, atol=1e-3)
+
+
+def test_deviations_of_lists_are_resampled_as_those_of_arrays():
+    y = [[1, 2.0], [3, 4], [5, 7]]
+    np.testing.assert_allclose(resample_deviations(y, 4), resample_deviations(np.array(y), 4))
+    assert resample_deviations(y, 4).dtype == np.float32

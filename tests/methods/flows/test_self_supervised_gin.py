@@ -92,3 +92,47 @@ def test_augmenting_rows_of_a_table_along_factors_is_an_error():
     x, u = blobs()
     with pytest.raises(InputError, match="rendered at any real value"):
         SelfSupervisedGIN(**FLOW_SETTINGS, augment=("y",)).fit(as_data(x, u))
+
+
+def described(copies=10, augment=("z1",), n=2, features=4, rank=4, deviations=(0.9, 0.8, 0.1, 0.1)):
+    """A method whose training has found n informative variables, in the order of the network."""
+    method = SelfSupervisedGIN(copies=copies, augment=augment)
+    method.shape_, method.order_, method.n_informative_ = (features,), torch.arange(features), n
+    method.informative_, method.rank_, method.set_deviations_ = list(range(n)), rank, torch.tensor(deviations)
+    return method.diagnose()
+
+
+def test_conditions_of_the_theorem_are_described():
+    ways = "Means and deviations of the augmented sets vary in"
+    assert described() == [
+        f"{ways} 4 of 4 independent ways: the Jacobian of the coefficients has full row rank.",
+        "Augmentation moves 2 informative codes (1, 2), all there are.",
+    ]
+    needed, rank, moved = described(n=3, rank=5, copies=7)
+    assert needed == "3 informative variables need 6 features (n k <= d), and there are 4: no guarantee."
+    assert rank == f"{ways} 5 of 6 independent ways: fewer than the theorem requires, or than 7 copies can show."
+    assert moved.startswith("Augmentation moves 2 informative codes (1, 2); the other 1 vary only by the noise")
+    assert described(n=4)[-1] == "Augmentation moves 4 informative codes (1, 2, 3, 4), all there are.", "no noise left"
+    assert described(deviations=(0.1, 0.1, 0.1, 0.1))[-1].startswith(
+        "Augmentation moves 0 informative codes; the other 2"
+    )
+    assert described(augment=())[-1].startswith("Noise moves all directions alike")
+
+
+def test_copies_differ_in_as_many_directions_as_they_are_moved_along():
+    data = GaussianMixture(points=300, noise_dims=2, blocks=0).load()
+    for augment, copies, directions in (
+        (("z1",), 6, "1 direction"),
+        (("z1", "z2"), 6, "2 directions"),
+        ((), 3, "0 dir"),
+    ):
+        method = SelfSupervisedGIN(**FLOW_SETTINGS, augment=augment, copies=copies)
+        text = method.outlook(data)[-1]
+        assert text.startswith(f"The copies of an observation differ in {directions}")
+        assert f"({copies} copies can show at most {min(copies - 1, 4)})." in text
+
+
+def test_fewer_than_four_copies_show_no_variation():
+    sets = torch.randn(500, 5, 2, generator=torch.Generator().manual_seed(0))
+    moved = sets + 5 * torch.randn(500, 1, 2, generator=torch.Generator().manual_seed(1))
+    assert [count_variations(moved[:, :copies]) for copies in (3, 4, 5)] == [0, 2, 2]

@@ -262,3 +262,59 @@ def test_only_named_nuisances_are_used(labeled_table):
     assert model.nuisance_sizes_ == [2]
     with pytest.raises(InputError, match="named twice"):
         CAI(**SMALL, nuisances=("light", "light")).fit(x, table)
+
+
+def test_the_accuracy_on_training_observations_is_told(labeled_table):
+    x, table = labeled_table
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}, label="kind").fit(x, table)
+    assert 0.9 < model.train_accuracy_ <= 1
+    right = f"{model.train_accuracy_:.1%} (3 classes); for other observations, call score."
+    assert model.diagnosis_ == [f"Training accuracy for 'kind': {right}"]
+    assert (model.label_, model.column_, model.n_factors_, model.levels_) == ("kind", 0, 2, [0, 1, 2])
+    assert model.named_codes() == {} and model.class_index(torch.tensor([2, 0])).tolist() == [2, 0]
+    model.levels_ = [1, 5, 9]
+    assert model.class_index(torch.tensor([9, 1, 5])).tolist() == [2, 0, 1]
+
+
+def test_probabilities_are_the_softmax_of_the_head_in_double_precision(labeled_table):
+    x, table = labeled_table
+    model = CAI(**SMALL).fit(x, table)
+    z = torch.from_numpy(np.asarray(model.transform(x[:5]))).double()
+    head = model.net_.classifier[1]
+    logits = torch.relu(z) @ head.weight.double().T + head.bias.double()
+    np.testing.assert_allclose(model.predict_proba(x[:5]), torch.softmax(logits, 1).detach().numpy(), atol=1e-9)
+    assert model.net_.classifier[1].weight.dtype == torch.float32, "the head itself is not changed"
+
+
+def test_scores_of_weighted_observations(labeled_table):
+    x, table = labeled_table
+    model = CNNClassifier(**SMALL | {"steps": 150, "lr": 0.02}).fit(x, table["kind"].to_numpy())
+    wrong = table["kind"].map({"a": "b", "b": "c", "c": "a"}).to_numpy()
+    half = np.where(np.arange(600) < 300, table["kind"].to_numpy(), wrong)
+    weight = np.where(np.arange(600) < 300, 3.0, 1.0)
+    assert model.score(x, half) == pytest.approx(0.5, abs=0.05)
+    assert model.score(x, half, weight) == pytest.approx(0.75, abs=0.05)
+    assert model.score(as_data(x, half), sample_weight=weight) == pytest.approx(0.75, abs=0.05)
+    with pytest.raises(InputError, match="score needs the classes: pass y"):
+        model.score(x)
+    with pytest.raises(InputError, match=r"class 'd' was not learned \(there are: a, b, c\)"):
+        model.score(x[:1], ["d"])
+
+
+def test_networks_have_a_head_for_every_nuisance(labeled_table):
+    x, table = labeled_table
+    model = CAI(**SMALL, discriminator=(5,)).fit(x, table.assign(size=np.arange(600) % 4))
+    linear = [[m for m in d.modules() if isinstance(m, torch.nn.Linear)] for d in model.net_.discriminators]
+    heads = [[m.out_features for m in layers] for layers in linear]
+    assert heads == [[5, 2], [5, 4]] and model.net_.classifier[1].out_features == 3
+    assert model.nuisance_columns_ == [1, 2] and model.diagnosis_[0] == "Nuisances: light, size."
+    plan = model.plan(as_data(x, table.assign(size=np.arange(600) % 4)), 9, rng())
+    assert plan.extras["s"].shape == (9, 2) and plan.extras["u"].shape == (9,)
+    losses = [F.cross_entropy(torch.zeros(9, k), torch.zeros(9, dtype=torch.long)) for k in (2, 4)]
+    net = model.net_
+    for p in net.discriminators.parameters():
+        torch.nn.init.zeros_(p)
+    batch = {"x": torch.from_numpy(x[:9]), **plan.extras, "progress": torch.tensor(0.0)}
+    terms = model.loss(net, batch)
+    assert float(terms["nuisance"]) == pytest.approx(float(sum(losses)) / 2, rel=1e-5)
+    assert float(terms["loss"]) == pytest.approx(float(terms["ce"] + terms["nuisance"]), rel=1e-5)

@@ -235,6 +235,7 @@ def test_a_training_that_was_too_short_is_diagnosed_and_a_good_one_is_not(labele
     ("accuracy", "explained", "advice"),
     [
         (0.9, 0.5, []),
+        (0.8, 0.1, []),
         (0.9, 0.02, ["Use a smaller WEIGHT: with WEIGHT=300 the class is learned, but the decoder explains 2%"]),
         (0.5, 0.5, ["Use a larger WEIGHT: WEIGHT=300 weighs little against a reconstruction of 64 numbers"]),
         (0.5, 0.02, ["Train longer: after 5,000 steps, the class is not learned; the decoder explains 2%"]),
@@ -350,3 +351,64 @@ def test_settings_that_were_added_later_do_not_change_recipes(labeled_table):
     assert SwapContrast(label="kind", kl_warmup=0.1).recipe() == plain | {"kl_warmup": 0.1}
     with pytest.raises(InputError, match=r"kl_warmup=2: expected a share of the steps"):
         SwapContrast(label="kind", kl_warmup=2, **SMALL).fit(*labeled_table)
+
+
+@pytest.mark.parametrize(
+    ("latent_dim", "predictive_dim", "nuisance_dim", "sizes"),
+    [
+        ("auto", "auto", "auto", (16, 16)),
+        (10, "auto", "auto", (5, 5)),
+        (9, "auto", "auto", (5, 4)),
+        ("auto", 3, "auto", (3, 16)),
+        ("auto", "auto", 3, (16, 3)),
+        (9, 2, "auto", (2, 7)),
+        (9, "auto", 2, (7, 2)),
+        (9, 4, 5, (4, 5)),
+    ],
+)
+def test_codes_are_split_in_two(latent_dim, predictive_dim, nuisance_dim, sizes):
+    method = SwapContrast(latent_dim=latent_dim, predictive_dim=predictive_dim, nuisance_dim=nuisance_dim)
+    assert method.split_sizes() == sizes
+    assert method.select_predictive(torch.zeros(3, sum(sizes))).shape == (3, sizes[0])
+    method.max_changed_ = 1
+    noise = method.sample_noise(4, rng())
+    assert {name: v.shape[1] for name, v in noise.items()} == {
+        "eps0": sum(sizes), "eps1": sum(sizes), "zeta0": sizes[0], "zeta1": sizes[0],
+    }  # fmt: skip
+    method.max_changed_ = 0
+    assert method.sample_noise(4, rng()).keys() == {"eps0", "zeta0"}
+    assert method.sample_prior(4, rng()).shape == (4, sum(sizes))
+
+
+def test_warmups_are_shares_of_the_steps():
+    method = SwapContrast(swap_warmup=0.5, difficulty_warmup=0.25)
+    method.max_changed_ = 3
+    k = torch.tensor([1, 2, 4])
+    counts = {0.0: [1, 1, 1], 0.2: [2, 1, 1], 0.25: [2, 2, 1], 0.49: [3, 2, 1], 0.5: [4, 3, 1], 1.0: [4, 3, 1]}
+    for progress, expected in counts.items():
+        assert method.count_swapped(k, torch.tensor(progress), 5).tolist() == expected
+    for progress, expected in ((0.0, 1), (0.12, 1), (0.13, 2), (0.24, 2), (0.25, 3), (1.0, 3)):
+        assert method.max_difficulty(torch.tensor(progress)) == expected
+    method.swap_warmup = method.difficulty_warmup = 0.0
+    assert method.count_swapped(k, torch.tensor(0.0), 5).tolist() == [4, 3, 1]
+    assert method.max_difficulty(torch.tensor(0.0)) == 3
+
+
+def test_the_swap_loss_counts_pairs_that_are_not_too_difficult():
+    method = SwapContrast(difficulty_warmup=1.0)
+    method.max_changed_ = 3
+    x = torch.zeros(6, 2)
+    swapped = torch.tensor([[1.0, 0], [2, 0], [3, 0], [0, 4], [0, 5], [0, 6]])
+    batch = {"changed": torch.tensor([1, 2, 3]), "progress": torch.tensor(0.0)}
+    assert method.swap_loss(swapped, x, batch) == (1 + 16) / 2
+    assert method.swap_loss(swapped, x, batch | {"progress": torch.tensor(0.5)}) == (1 + 4 + 16 + 25) / 4
+    assert method.swap_loss(swapped, x, batch | {"changed": torch.tensor([2, 2, 3])}) == 0
+
+
+def test_partners_are_described(labeled_table):
+    x, table = labeled_table
+    lonely = table.assign(light=np.where(table["kind"] == "a", 7, np.arange(900) % 2))
+    text = SwapContrast(**SMALL, nuisances=("light",), label="kind").fit(x, lonely).diagnosis_[0]
+    start, _, end = text.partition(" 3")
+    assert start == "Pairs differ in: light." and end[1:] == "% of observations have no partner."
+    assert SwapContrast(**SMALL, label="kind").fit(x, table).diagnosis_[0] == "Pairs differ in: light, size."

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
 from tests.helpers import flat_sheet, swiss_roll
 from unweave import InputError
 from unweave.datasets import SquaresXC, SquaresXY
 from unweave.methods import HessianICA
-from unweave.methods.spectral.automatic import fewest_dimensions
+from unweave.methods.spectral.automatic import EmbeddingSearch, fewest_dimensions
+from unweave.methods.spectral.isometry import ColumnChoice
+from unweave.methods.spectral.point_cloud import Embedding, build_cloud
 from unweave.metrics import mcc
 
 
@@ -121,3 +124,118 @@ def test_the_dimension_of_a_noisy_strip():
     assert method.latent_dim_ == 2 and mcc(z, method.codes_) > 0.98
     assert "because of noise or of a small factor: compare latent_dim=" in method.diagnosis_[0]
     assert method.dimension_["lowest"] <= 2 < method.dimension_["highest"]
+
+
+# The search, with embeddings whose isometry and confidence are given -------------------------------------------------
+
+
+class Trials:
+    """A search over embeddings that are not computed: isometry and confidence are functions of (d, k)."""
+
+    def __init__(self, isometry, confidence=None, n=240, n_neighbors="auto", dims=5, intrinsic=2):
+        rng = np.random.default_rng(0)
+        flat = rng.uniform(size=(n, intrinsic)) @ rng.normal(size=(intrinsic, dims))
+        cloud = build_cloud(torch.from_numpy(flat), rng, n_neighbors=(6, 48))
+        self.embedded = []
+
+        def embed(cloud, d, k):
+            self.embedded.append((d, k))
+            return Embedding(k, d, np.zeros((n, d)), np.zeros(d), ColumnChoice((0,), isometry(d, k)), {})
+
+        trust = None if confidence is None else lambda cloud, e: confidence(e.d, e.k)
+        self.search = EmbeddingSearch(cloud, embed, lambda d: 1 + d + d * (d + 1) // 2, n_neighbors, trust)
+
+    def choose(self, dimensions):
+        return self.search._choose_trial(self.search._try_dimensions(dimensions))
+
+
+def of_dimension(values):
+    return lambda d, k: values[d]
+
+
+@pytest.mark.parametrize(
+    ("isometry", "confidence", "chosen"),
+    [
+        ({1: 0.3, 2: 0.95, 3: 0.955}, None, 2),
+        ({1: 0.3, 2: 0.94, 3: 0.955}, None, 3),
+        ({1: 0.45, 2: 0.95}, {1: 0.2, 2: 0.9}, 2),
+        ({1: 0.45, 2: 0.95}, {1: 0.9, 2: 0.9}, 1),
+        ({1: 0.45, 2: 0.95}, {1: 0.86, 2: 0.9}, 1),
+        ({1: 0.45, 2: 0.95}, {1: 0.84, 2: 0.9}, 2),
+        ({1: 0.4, 2: 0.95}, {1: 0.9, 2: 0.1}, 2),
+        ({1: 0.3, 2: 0.89, 3: 0.5}, {1: 0.0, 2: 0.1, 3: 0.9}, 3),
+        ({1: 0.3, 2: 0.9, 3: 0.5}, {1: 0.0, 2: 0.1, 3: 0.9}, 2),
+    ],
+)
+def test_confidence_decides_between_dimensions_where_isometry_does_not(isometry, confidence, chosen):
+    trials = Trials(of_dimension(isometry), confidence and of_dimension(confidence))
+    assert trials.choose(isometry).d == chosen
+
+
+def test_few_points_do_not_show_confidence():
+    for n, chosen in ((199, 2), (200, 1)):
+        assert Trials(of_dimension({1: 0.45, 2: 0.95}), lambda d, k: 0.9, n=n).choose((1, 2)).d == chosen
+
+
+@pytest.mark.parametrize(("isometry", "is_noisy"), [(0.69, True), (0.7, False)])
+def test_noise_wants_large_neighborhoods(isometry, is_noisy):
+    trials = Trials(lambda d, k: isometry, lambda d, k: 0.9 if k > 30 and d == 2 else 0.5)
+    found = trials.choose((2, 3))
+    first = trials.search.first_size(2)
+    assert (found.d, found.k) == ((2, trials.search.connected_sizes(2)[-1]) if is_noisy else (2, first))
+    assert len(trials.embedded) == (4 if is_noisy else 2), "none is computed twice"
+
+
+def test_sizes_are_a_geometric_grid_between_the_smallest_and_a_quarter_of_the_points():
+    sizes = Trials(of_dimension({})).search.connected_sizes(2)
+    assert sizes == sorted({round(k) for k in np.geomspace(6, 48, 8)})
+    assert Trials(of_dimension({})).search.first_size(2) == 15, "the fourth"
+    assert Trials(of_dimension({}), n=80).search.connected_sizes(2)[-1] == 20
+    assert Trials(of_dimension({}), n=30).search.connected_sizes(2)[-1] == 12, "twice the smallest at least"
+    assert Trials(of_dimension({}), n=9).search.connected_sizes(2)[-1] == 8
+    assert Trials(of_dimension({}), n_neighbors=9).search.first_size(2) == 9
+
+
+@pytest.mark.parametrize("best", range(8))
+def test_the_best_size_is_found_on_a_grid_with_one_maximum(best):
+    trials = Trials(lambda d, k: 0.95 - 0.01 * abs(sizes.index(k) - best))
+    sizes = trials.search.connected_sizes(2)
+    found, tried = trials.search.choose_neighbors(trials.search.embedding(2, sizes[3]))
+    assert found.k == sizes[best]
+    assert tried[str(found.k)] == pytest.approx(found.choice.score) and list(map(int, tried)) == sorted(map(int, tried))
+    assert len(tried) <= 6
+
+
+@pytest.mark.parametrize(
+    ("isometry", "confidence", "robust"), [(0.69, 0.9, True), (0.71, 0.9, False), (0.6, 0.69, False), (0.6, 0.72, True)]
+)
+def test_confidence_chooses_neighborhoods_where_noise_decides_distances(isometry, confidence, robust):
+    """Isometry is highest in the smallest neighborhood, confidence in the largest."""
+    trials = Trials(lambda d, k: isometry - 0.0001 * (k - 6), lambda d, k: confidence + 0.0001 * (k - 48))
+    found, _ = trials.search.choose_neighbors(trials.search.embedding(2, 15))
+    assert found.k == (48 if robust else 6)
+
+
+def test_a_given_size_is_not_searched():
+    trials = Trials(lambda d, k: 0.5, n_neighbors=9)
+    first = trials.search.embedding(2, 9)
+    assert trials.search.choose_neighbors(first) == (first, {}) and trials.embedded == [(2, 9)]
+
+
+def test_dimensions_near_the_estimates_are_tried_and_the_usual_ones_where_these_fail():
+    good = Trials(lambda d, k: 0.95 if d == 2 else 0.3)
+    found = good.search.choose_dimension("auto")
+    assert found.d == 2 and {d for d, _ in good.embedded} == {1, 2}
+    votes = dict(found.votes)
+    assert votes["gap"] == 2 and abs(votes["likelihood"] - 2) < 0.5 and votes["isometry in 2 dimensions"] == 0.95
+    assert votes["lowest"] <= 2 <= votes["highest"] <= 3
+    poor = Trials(lambda d, k: 0.5 + 0.1 * d)
+    found = poor.search.choose_dimension("auto")
+    assert {d for d, _ in poor.embedded} == {1, 2, 3, 4} and found.d == 4
+    few = Trials(lambda d, k: 0.5 + 0.1 * d, n=25)
+    few.search.choose_dimension("auto")
+    assert {d for d, _ in few.embedded} == {1, 2, 3}, "twice the ten neighbors of three dimensions"
+    assert Trials(lambda d, k: 0.5, n=120, n_neighbors=12).search.choose_dimension(3).d == 3
+    flat = Trials(lambda d, k: 0.5, dims=2)
+    flat.search.choose_dimension("auto")
+    assert {d for d, _ in flat.embedded} == {1, 2}, "no more than features"

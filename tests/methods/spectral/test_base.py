@@ -1,5 +1,7 @@
 """Spectral methods on images and tables, and settings that cannot work."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,10 @@ from tests.helpers import flat_sheet, swiss_roll
 from unweave import InputError
 from unweave.datasets import Faces, SquaresXC, SquaresXY
 from unweave.methods import HessianICA, LaplacianICA, LinearICA
+from unweave.methods.spectral import base
+from unweave.methods.spectral.isometry import ColumnChoice
+from unweave.methods.spectral.loops import Loop
+from unweave.methods.spectral.point_cloud import Embedding
 from unweave.metrics import mcc
 
 
@@ -118,3 +124,123 @@ def test_constant_columns_are_ignored():
     x, z = flat_sheet(800, 2)
     padded = np.column_stack([x, np.full(800, 5.0)])
     assert mcc(z, HessianICA(latent_dim=2, n_neighbors=12).fit_transform(padded)) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("d", "n_neighbors", "n", "k"), [(2, 30, 99, 10), (4, 30, 99, 12), (4, 11, 99, 11), (4, 30, 9, 8)]
+)
+def test_maps_for_new_points_have_few_neighbors_each(d, n_neighbors, n, k, monkeypatch):
+    sizes = []
+
+    class Maps:
+        def __init__(self, points, codes, size, periods):
+            sizes.append(size)
+
+        def __call__(self, points):
+            return points
+
+    monkeypatch.setattr(base, "AffineMaps", Maps)
+    method = HessianICA()
+    method.latent_dim_, method.n_neighbors_, method.points_ = d, n_neighbors, torch.zeros(n, 5)
+    method.codes_, method.periods_ = torch.zeros(n, d), [None] * d
+    method._encode_points(torch.zeros(2, 5))
+    method._encode_points(torch.zeros(2, 5))
+    assert sizes == [k], "fitted once"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes"),
+    [
+        ({}, (3, 48)),
+        ({"latent_dim": 2}, (6, 48)),
+        ({"latent_dim": 6}, (28, 56)),
+        ({"latent_dim": 2, "n_neighbors": 9}, (9, 9)),
+    ],
+)
+def test_neighborhoods_up_to_forty_eight_points_are_tried(settings, sizes, monkeypatch):
+    seen = {}
+
+    def stop(points, rng, **arguments):
+        seen.update(arguments)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(base, "build_cloud", stop)
+    x = np.random.default_rng(0).uniform(size=(80, 7))
+    with pytest.raises(ZeroDivisionError):
+        HessianICA(**settings).fit(np.concatenate([x, x[:3]]))
+    assert seen["n_neighbors"] == sizes and seen["notes"] == ("3 observations repeat others.",)
+    assert seen["size_name"] == "n_samples" and seen["on_disconnected"] == "error"
+    with pytest.raises(ZeroDivisionError):
+        HessianICA(**settings, landmarks=40).fit(x)
+    assert seen["size_name"] == "landmarks" and seen["notes"] == ("40 landmarks are averages of 80 observations.",)
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "count", "direct"),
+    [(1, 60, 4, True), (2, 60, 6, True), (3, 60, 6, True), (4, 60, 6, False), (5, 60, 7, False), (3, 7, 5, True)],
+)
+def test_a_few_more_eigenvectors_than_codes_are_computed(d, n, count, direct, monkeypatch):
+    seen = {}
+
+    def solve(operator, number, **arguments):
+        seen.update(arguments, number=number)
+        return np.arange(number), np.random.default_rng(0).normal(size=(n, number)) * np.arange(number)
+
+    monkeypatch.setattr(base, "smallest_eigenvectors", solve)
+    method = HessianICA(seed=5)
+    cloud = SimpleNamespace(points=np.zeros((n, 3)))
+    monkeypatch.setattr(HessianICA, "operator", lambda self, cloud, k, d: (None, np.ones(n)))
+    values, y = method._eigenvectors(cloud, d, 9)
+    assert seen.pop("trivial").shape == (n,)
+    assert seen == {"number": count, "n_converged": d, "direct": direct, "seed": 5}
+    assert len(values) == count and y.std(0).tolist() == pytest.approx([0.0] + [1.0] * (count - 1))
+
+
+@pytest.mark.parametrize(("cls", "margin"), [(HessianICA, 0.02), (LaplacianICA, np.inf)])
+def test_later_eigenvectors_are_selected_for_isometry_where_embeddings_are_linear(cls, margin, monkeypatch):
+    margins = []
+
+    def select(y, d, pairs, margin):
+        margins.append(margin)
+        return ColumnChoice((0, 2), 0.5)
+
+    y = np.arange(12.0).reshape(3, 4)
+    monkeypatch.setattr(base, "select_columns", select)
+    monkeypatch.setattr(cls, "_eigenvectors", lambda self, cloud, d, k: (np.arange(4), y))
+    found = cls()._embed(SimpleNamespace(scored=np.arange(3), pairs=None), 2, 9)
+    assert margins == [margin] and (found.k, found.d) == (9, 2) and found.choice.score == 0.5
+    np.testing.assert_array_equal(found.y, y[:, [0, 2]])
+
+
+@pytest.mark.parametrize(
+    ("latent_dim", "chosen", "dimensions"),
+    [("auto", 4, {2, 3, 4}), ("auto", 1, {1, 2}), ("auto", 2, {1, 2}), (3, 3, {3})],
+)
+def test_an_angle_is_searched_in_a_few_dimensions(latent_dim, chosen, dimensions, monkeypatch):
+    seen = []
+    monkeypatch.setattr(base.AngleSearch, "choose", lambda self, embedding, tried: seen.append(set(tried)))
+    method = HessianICA(latent_dim=latent_dim)
+    embedding = Embedding(9, chosen, np.zeros((3, 1)), np.zeros(2), ColumnChoice((0,), 0.5), {})
+
+    def search(loop):
+        method._embed_loop(SimpleNamespace(loop=loop, search=None), embedding)
+
+    search(Loop(np.zeros(3), 3.0, 1.0, 9))
+    assert seen == [dimensions]
+    for loop in (None, Loop(np.zeros(3), 3.0, 2.9, 9)):
+        search(loop)
+    assert len(seen) == 1, "without a loop, or with several, there is no angle"
+
+
+def test_codes_are_centered_and_their_order_gives_an_angle_its_zero():
+    np.testing.assert_allclose(base.centered(np.array([[1.0, 2], [3, 6]])), [[-1, -2], [1, 2]])
+    method = HessianICA()
+    angle = torch.tensor([1.0, 2, 3, 0.5])
+    method.periods_, method.codes_ = [None, None], torch.zeros(4, 1)
+    method.embedding_ = torch.full((4, 1), 7.0)
+    method._encode_points = lambda points: torch.tensor([[2.0], [1.5], [1.0]])  # the first rows, which fall
+    method._add_angle(angle, SimpleNamespace(rows=None))
+    np.testing.assert_allclose(method.codes_[:, 0], (2 - angle) % (2 * np.pi), rtol=1e-5)
+    assert method.periods_ == [2 * np.pi, None] and method.codes_.shape == (4, 2)
+    expected = np.column_stack([np.cos(angle), np.sin(angle), np.full(4, 7)])
+    np.testing.assert_allclose(method.embedding_, expected, rtol=1e-5)

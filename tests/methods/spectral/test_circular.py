@@ -1,6 +1,8 @@
 """Products of a loop with intervals: one angle, and linear codes besides."""
 
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +11,19 @@ import torch
 import unweave
 from tests.turntable import angle_error, photograph, random_object
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
-from unweave.methods.spectral.circular import orient_angles
+from unweave.methods.spectral import circular
+from unweave.methods.spectral.circular import (
+    AngleSearch,
+    circular_isometry,
+    circular_steps,
+    orient_angles,
+    remove_shear,
+    straighten_angle,
+)
+from unweave.methods.spectral.isometry import ColumnChoice, closest_pairs
+from unweave.methods.spectral.loops import Loop
 from unweave.methods.spectral.out_of_sample import AffineMaps
+from unweave.methods.spectral.point_cloud import Embedding, build_cloud
 
 TURN = 2 * np.pi
 
@@ -117,3 +130,84 @@ def test_the_first_row_is_zero_and_rows_rise():
     angles = np.array([2.0, 2.5, 6.0, 0.3, 1.0])
     assert orient_angles(angles) == (2.0, 1)
     assert orient_angles(-angles % TURN) == ((-2.0) % TURN, -1)
+
+
+# The choice between an angle and linear codes, with given isometries --------------------------------------------------
+
+
+def embedding(d, score):
+    return Embedding(9, d, np.zeros((5, d)), np.zeros(d), ColumnChoice((0,), score), {})
+
+
+def chosen_dimension(monkeypatch, flat, around, chosen, persistence=3.0, dimensions=(1, 2, 3), features=4, most=48):
+    """The dimension of the embedding with an angle that is chosen; None for linear codes. Isometries by dimension."""
+    monkeypatch.setattr(AngleSearch, "_best_flat", lambda self, d: embedding(d, flat[d]))
+    monkeypatch.setattr(AngleSearch, "_best_circular", lambda self, d: embedding(d, around[d]))
+    cloud = SimpleNamespace(neighbors=np.zeros((5, most + 1)), points=np.zeros((5, features)))
+    search: Any = SimpleNamespace(cloud=cloud)
+    unused: Any = None
+    loop = Loop(np.zeros(5), persistence, 1.0, 9)
+    found = AngleSearch(search, loop, unused).choose(embedding(chosen, flat[chosen]), dimensions)
+    return found and found.d
+
+
+@pytest.mark.parametrize(
+    ("flat", "around", "chosen", "persistence", "found"),
+    [
+        ({1: 0.3, 2: 0.5, 3: 0.9}, {2: 0.95, 3: 0.99}, 3, 3.0, 2),
+        ({1: 0.3, 2: 0.9, 3: 0.9}, {2: 0.94, 3: 0.94}, 3, 3.0, None),
+        ({1: 0.3, 2: 0.9, 3: 0.9}, {2: 0.96, 3: 0.5}, 3, 3.0, 2),
+        ({1: 0.3, 2: 0.5, 3: 0.5}, {2: 0.84, 3: 0.86}, 3, 3.0, 3),
+        ({1: 0.3, 2: 0.5, 3: 0.97}, {2: 0.96, 3: 0.5}, 3, 3.0, 2),
+        ({1: 0.3, 2: 0.5, 3: 0.99}, {2: 0.96, 3: 0.5}, 3, 3.0, None),
+        ({1: 0.95, 2: 0.5, 3: 0.5}, {2: 0.97, 3: 0.97}, 3, 3.0, None),
+        ({1: 0.3, 2: 0.5, 3: 0.6}, {2: 0.41, 3: 0.51}, 3, 4.1, 2),
+        ({1: 0.3, 2: 0.5, 3: 0.6}, {2: 0.39, 3: 0.51}, 3, 4.1, 3),
+        ({1: 0.3, 2: 0.5, 3: 0.6}, {2: 0.41, 3: 0.51}, 3, 4.0, None),
+        ({1: 0.3, 2: 0.5, 3: 0.89}, {2: 0.41, 3: 0.5}, 3, 4.1, 2),
+        ({1: 0.3, 2: 0.5, 3: 0.9}, {2: 0.41, 3: 0.5}, 3, 4.1, None),
+    ],
+)
+def test_an_angle_is_taken_where_it_keeps_distances_better(flat, around, chosen, persistence, found, monkeypatch):
+    assert chosen_dimension(monkeypatch, flat, around, chosen, persistence) == found
+
+
+def test_an_angle_needs_neighbors_and_features_for_its_dimensions(monkeypatch):
+    flat, around = {1: 0.1, 2: 0.1, 3: 0.1}, {2: 0.1, 3: 0.95}
+    assert chosen_dimension(monkeypatch, flat, around, 2) == 3
+    assert chosen_dimension(monkeypatch, flat, around, 2, features=2) is None
+    assert chosen_dimension(monkeypatch, flat, around, 2, most=10) == 3, "ten neighbors for three dimensions"
+    assert chosen_dimension(monkeypatch, flat, around, 2, most=9) is None
+
+
+@pytest.mark.parametrize(("n_neighbors", "sizes"), [("auto", [6, 9]), (5, [6]), (7, [7])])
+def test_the_best_size_with_an_angle_is_searched(n_neighbors, sizes, monkeypatch):
+    seen = []
+
+    def embed(cloud, angle, y, values, k, d):
+        seen.append(k)
+        return embedding(d, k / 100)
+
+    monkeypatch.setattr(circular, "embed_with_angle", embed)
+    search: Any = SimpleNamespace(cloud=None, n_neighbors=n_neighbors, connected_sizes=lambda d: [5, 6, 9])
+    found = AngleSearch(search, Loop(np.zeros(5), 3.0, 1.0, 9), lambda cloud, d, k: (None, None))._best_circular(2)
+    assert seen == sizes and found.choice.score == sizes[-1] / 100
+
+
+def test_isometry_of_an_angle_is_measured_the_short_way_around():
+    angle = np.linspace(0, TURN, 50, endpoint=False)
+    pairs = closest_pairs(np.stack([np.cos(angle), np.sin(angle)], 1), 0.1)
+    assert circular_isometry((angle + 3) % TURN, pairs) > 0.99
+    np.testing.assert_allclose(np.abs(circular_steps(angle, pairs)), 2 * np.arcsin(pairs.dx / 2))
+
+
+def test_a_screw_is_straightened_to_an_angle():
+    x, turn, h = cylinder()
+    cloud = build_cloud(torch.from_numpy(x), np.random.default_rng(0), n_neighbors=(6, 12))
+    found = remove_shear((turn + 0.7 * h) % TURN, h[:, None], cloud)
+    assert np.abs(np.angle(np.exp(1j * (found - turn)))).max() < 0.02
+    assert (found >= 0).all() and (found < TURN).all()
+    wavy = (turn + 0.2 * np.sin(turn)) % TURN
+    straight = straighten_angle(cloud, wavy, h[:, None] / h.std(), 12)
+    difference = np.angle(np.exp(1j * (straight - turn)))
+    assert np.abs(difference - np.median(difference)).max() < 0.05

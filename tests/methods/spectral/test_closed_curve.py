@@ -9,7 +9,21 @@ import torch
 import unweave
 from tests.turntable import angle_error, photograph, random_object, symmetric_object
 from unweave.methods import HessianICA, LaplacianICA, TangentICA
-from unweave.methods.spectral.closed_curve import ClosedCurve, has_even_steps, project, spread_of_order
+from unweave.methods.spectral import closed_curve
+from unweave.methods.spectral.closed_curve import (
+    ClosedCurve,
+    _validation_error,
+    average_blocks,
+    fit_closed_curve,
+    fit_nodes,
+    follows_rows,
+    has_even_steps,
+    node_angles,
+    project,
+    rescale_angle,
+    spread_of_order,
+)
+from unweave.methods.spectral.loops import Loop
 from unweave.methods.spectral.neighbors import find_neighbors
 
 TURN = 2 * np.pi
@@ -150,3 +164,174 @@ def test_even_steps_are_recognized():
     assert has_even_steps(circle(even) * [1.5, 1])
     assert not has_even_steps(circle(even) * [4, 1])
     assert not has_even_steps(circle(random))
+
+
+# Formulas -------------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_of_points_are_averaged_in_the_order_of_their_angles():
+    angle = np.array([0.3, 0.1, 0.2, 0.5, 0.4, 0.6, 0.7])
+    points = np.stack([angle, 10 * angle], 1)
+    np.testing.assert_allclose(average_blocks(points, angle, 1), points[np.argsort(angle)])
+    np.testing.assert_allclose(average_blocks(points, angle, 2)[:, 0], [0.2, 0.45, 0.65], atol=1e-12)
+    np.testing.assert_allclose(average_blocks(points, angle, 9)[:, 1], [2, 4.5, 6.5], err_msg="three at least")
+    assert len(average_blocks(points[:2], angle[:2], 2)) == 2
+
+
+def test_angles_of_nodes_are_arc_length_or_even_steps():
+    square = np.array([[0.0, 0], [3, 0], [3, 1], [0, 1]])
+    np.testing.assert_allclose(node_angles(square, even=False), TURN * np.array([0, 3, 4, 7]) / 8)
+    np.testing.assert_allclose(node_angles(square, even=True), TURN * np.arange(4) / 4)
+
+
+def test_rows_in_order_go_around_the_circle_in_either_direction():
+    around = TURN * np.arange(40) / 40
+    for start in (0, 17):
+        for angle in (np.roll(around, start), np.roll(around[::-1], start), np.roll(around, start) % 3.0001 * 2):
+            assert follows_rows(angle)
+    assert not follows_rows(np.random.default_rng(0).permutation(around))
+    third = np.concatenate([around[::4], around[1::4], around[2::4], around[3::4]])
+    assert not follows_rows(third), "four places are skipped"
+    assert follows_rows(np.concatenate([around[::3], around[1::3], around[2::3]]))
+    swapped = TURN * np.arange(80) / 80
+    swapped[[4, 20]] = swapped[[20, 4]]
+    assert follows_rows(swapped), "four of 79 steps do not follow"
+    swapped[[10, 30]] = swapped[[30, 10]]
+    assert not follows_rows(swapped)
+
+
+def test_the_spread_of_an_order_is_one_on_a_curve_and_large_elsewhere():
+    points = circle(TURN * np.arange(50) / 50)
+    neighbors = find_neighbors(points, 10)
+    angle = TURN * np.arange(50) / 50
+    assert spread_of_order(points, neighbors, angle) == pytest.approx(1)
+    assert spread_of_order(points, neighbors, (3 * angle) % TURN + 0.001 * angle) > 2
+    eight = circle(TURN * np.array([0, 0.1, 0.25, 0.3, 0.5, 0.55, 0.8, 0.9]))
+    order = np.arange(8) * 0.5
+    expected = spread_by_distances(eight, order, count=4)
+    assert spread_of_order(eight, find_neighbors(eight, 7), order) == pytest.approx(expected)
+    rng = np.random.default_rng(0)
+    turn = rng.uniform(0, TURN, 300)
+    band = np.column_stack([circle(turn), rng.uniform(-0.3, 0.3, 300)])
+    by_hand = spread_by_distances(band, turn)
+    assert spread_of_order(band, find_neighbors(band, 10), turn) == pytest.approx(by_hand, rel=0.02)
+
+
+def spread_by_distances(points, angle, count=6):
+    """The six nearest points along the polygon through all points, and the six nearest points."""
+    order = np.argsort(angle)
+    ordered = points[order]
+    steps = np.linalg.norm(np.roll(ordered, -1, 0) - ordered, axis=1)
+    position = np.cumsum(steps) - steps
+    apart = np.abs(position[:, None] - position)
+    apart = np.minimum(apart, steps.sum() - apart)
+    direct = np.linalg.norm(ordered[:, None] - ordered, axis=2)
+    along = np.take_along_axis(direct, np.argsort(apart, 1, kind="stable")[:, 1 : count + 1], 1)
+    return along.mean() / np.sort(direct, 1)[:, 1 : count + 1].mean()
+
+
+def test_without_noise_points_are_nodes_and_with_noise_averages_of_several():
+    angle = TURN * np.arange(480) / 480
+    rng = np.random.default_rng(0)
+    assert len(fit_nodes(circle(angle), angle)) == 480
+    noisy = fit_nodes(circle(angle) + 0.05 * rng.normal(size=(480, 2)), angle)
+    assert 60 <= len(noisy) <= 240 and np.abs(np.linalg.norm(noisy, axis=1) - 1).mean() < 0.1
+    few = circle(angle[::4])[:119]
+    assert len(fit_nodes(few + 0.05 * rng.normal(size=few.shape), angle[::4][:119])) == 119, "sixty nodes at least"
+
+
+def test_held_out_points_are_predicted_between_blocks():
+    """On a polygon with every second point in the middle of its neighbors there is no error but at the corners."""
+    angle = np.linspace(0, TURN, 8, endpoint=False)
+    points = np.array([[0.0, 0], [1, 0], [2, 0], [2, 1], [2, 2], [1, 2], [0, 2], [0, 1]])
+    assert _validation_error(points, angle, 1) == pytest.approx(4 * 0.5), "each corner is cut by (1/2, 1/2)"
+    assert _validation_error(3 * points, angle, 1) == pytest.approx(9 * 4 * 0.5)
+
+
+def test_a_wide_loop_is_rescaled_by_averages_over_its_blocks():
+    turn = TURN * np.arange(720) / 720
+    warped = (turn + 0.4 * np.sin(turn)) % TURN
+    wide = np.column_stack([circle(turn), np.tile([-0.5, 0.5], 360)])
+    found = rescale_angle(wide, warped)
+    assert np.abs(np.angle(np.exp(1j * (found - found[0] - turn)))).max() < 0.05
+    assert (found >= 0).all() and (found < TURN).all()
+
+
+def loop_along(angle, persistence=3.0, second=1.0):
+    return Loop(angle, persistence, second, 9)
+
+
+@pytest.mark.parametrize(
+    ("n", "spread", "persistence", "fit"),
+    [
+        (150, 1.05, 3.0, "certain"),
+        (150, 1.07, 3.0, "doubtful"),
+        (150, 1.09, 4.1, "certain"),
+        (150, 1.09, 4.0, "doubtful"),
+        (150, 1.11, 4.1, "doubtful"),
+        (150, 1.13, 9.0, None),
+        (152, 1.19, 4.1, "certain"),
+        (152, 1.21, 4.1, "doubtful"),
+        (152, 1.27, 4.1, "doubtful"),
+        (152, 1.29, 9.0, None),
+    ],
+)
+def test_a_curve_is_certain_where_its_order_spreads_little(n, spread, persistence, fit, monkeypatch):
+    angle = TURN * np.arange(n) / n
+    points = circle(angle)
+    monkeypatch.setattr(closed_curve, "spread_of_order", lambda *args: spread)
+    found = fit_closed_curve(points, find_neighbors(points, 12), loop_along(angle, persistence))
+    assert found is None if fit is None else found is not None and found.certain == (fit == "certain")
+
+
+def test_open_curves_and_several_loops_are_no_closed_curve():
+    for gap, is_closed in ((2.4, True), (2.6, False)):
+        angle = TURN * np.arange(100) / (99 + gap)
+        points = circle(angle)
+        found = fit_closed_curve(points, find_neighbors(points, 12), loop_along(angle))
+        assert (found is not None) == is_closed
+    angle = TURN * np.arange(100) / 100
+    points = circle(angle)
+    neighbors = find_neighbors(points, 12)
+    assert fit_closed_curve(points, neighbors, loop_along(angle, 3.0, 2.9)) is None
+    found = fit_closed_curve(points, neighbors, loop_along(angle))
+    assert found is not None and found.even and found.difference < 1e-6
+
+
+@pytest.mark.parametrize("shift", [np.sin, lambda turn: 1 - np.cos(turn)])
+def test_steps_or_arc_length_are_taken_and_their_difference_is_reported(shift):
+    angle = TURN * (np.arange(120) + 8 * shift(TURN * np.arange(120) / 120)) / 120
+    points = circle(angle)
+    neighbors, steps = find_neighbors(points, 12), TURN * np.arange(120) / 120
+    for even, expected in ((True, steps), (False, angle)):
+        found = fit_closed_curve(points, neighbors, loop_along(angle), even=even)
+        assert found is not None and found.even == even
+        np.testing.assert_allclose(found.curve(torch.from_numpy(points)), expected, atol=0.01)
+        gap = np.abs(angle - steps - np.median(angle - steps))
+        assert found.difference == pytest.approx(np.median(gap), abs=0.01)
+
+
+def polygon(steps):
+    """A closed polygon with these steps, along a large circle."""
+    return circle(TURN * np.cumsum(steps) / np.sum(steps))
+
+
+def test_limits_of_even_steps():
+    """From step to step they may vary by a factor of 1.42, slowly by 2.5; in a sequence by 2.46, and slowly by 8."""
+    turns = TURN * np.arange(108) / 108
+    for in_order, rough, slow in ((False, np.exp(0.35), 2.5), (True, np.exp(0.9), 8.0)):
+        for share, is_even in ((0.97, True), (1.03, False)):
+            alternating = np.where(np.arange(100) % 2, rough**share if share < 1 else rough * share, 1.0)
+            assert has_even_steps(polygon(alternating), in_order=in_order) == is_even
+            waves = np.exp(0.5 * np.log(slow * share**3) * np.cos(turns))
+            assert has_even_steps(polygon(waves), in_order=in_order) == is_even
+
+
+def test_a_single_angle_depends_on_nothing_and_is_not_assessed_as_an_embedding():
+    method = HessianICA().fit(circle(TURN * np.arange(90) / 90))
+    assert method.periods_ == [TURN] and method.latent_dim_ == 1 and method.codes_.shape == (90, 1)
+    assert (method.averaged_isometry_, method.dependence_, method.independence_p_value_) == (0.0, 0.0, 1.0)
+    assert method.eigenvalues_ == method.kurtosis_ == method.kurtosis_error_ == [] and method.eigengap_ == np.inf
+    assert method.searched_ == {} and method.dimension_ == {} and method.recovered_ and not method.straightened_
+    assert method.isometry_ > 0.99
+    np.testing.assert_allclose(method.embedding_, np.column_stack([np.cos(method.codes_), np.sin(method.codes_)]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import eigh, subspace_angles
-from scipy.sparse import csc_matrix
+from scipy.sparse import csc_matrix, diags_array
 
 from tests.helpers import flat_sheet
 from unweave.methods.spectral.eigensolver import smallest_eigenvectors
@@ -94,3 +94,22 @@ def test_more_vectors_than_there_are_is_all_of_them():
     M, _ = matrix_of(np.linspace(0, 1, 5))
     values, vectors = smallest_eigenvectors(M, 9, n_converged=2)
     assert vectors.shape[0] == 5 and len(values) == vectors.shape[1] == 4
+
+
+@pytest.mark.parametrize("smallest", [1e-9, 1e-12])
+def test_a_slow_iteration_is_not_stopped_early_nor_slowed_down_by_the_shift(smallest):
+    """Every iteration takes a quarter off the angle; a larger shift makes the eigenvalues alike, and takes less."""
+    small = smallest * np.array([1.0, 1.1, 1.2, 1.45, 1.5])
+    M, Q = matrix_of(np.concatenate([[0.0], small, np.linspace(0.5, 1, 494)]))
+    vectors = smallest_eigenvectors(M, 3, n_converged=2)[1]
+    assert subspace_angles(vectors[:, :2], Q[:, 1:3]).max() < 5e-3
+
+
+def test_a_matrix_of_whole_numbers_is_singular_without_a_shift():
+    """The Laplacian of a path: elimination ends with an exact zero."""
+    n = 450
+    M = diags_array([np.r_[1, np.full(n - 2, 2.0), 1], -np.ones(n - 1), -np.ones(n - 1)], offsets=[0, 1, -1]).tocsc()
+    values, vectors = smallest_eigenvectors(csc_matrix(M), 2, n_converged=2)
+    np.testing.assert_allclose(values, 2 - 2 * np.cos(np.pi * np.array([1, 2]) / n), rtol=1e-4)
+    waves = np.cos(np.pi * (np.arange(n)[:, None] + 0.5) * [1, 2] / n)
+    assert subspace_angles(vectors, waves).max() < 1e-3

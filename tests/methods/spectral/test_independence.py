@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
-from unweave.methods.spectral.independence import measure_dependence
+from unweave.methods.spectral.independence import largest_dependence, measure_dependence, rank_cosines
 
 
 def distance_correlation_of_ranks(a, b):
@@ -59,3 +59,36 @@ def test_an_angle_has_no_beginning():
 
 def test_a_single_code_depends_on_nothing():
     assert measure_dependence(np.arange(50.0)[:, None]) == ((0, 0), 0.0, 1.0)
+
+
+def test_three_rows_show_no_dependence_and_without_permutations_there_is_no_test():
+    assert measure_dependence(np.eye(3)[:, :2]) == ((0, 0), 0.0, 1.0)
+    codes = np.random.default_rng(0).normal(size=(50, 2))
+    assert measure_dependence(codes, n_permutations=0).p_value == 1 and largest_dependence(codes) == (
+        measure_dependence(codes).correlation
+    )
+    assert measure_dependence(codes[:4]).pair == (0, 1)
+    with pytest.raises(ValueError, match="zip"):
+        measure_dependence(codes, (None,))
+
+
+def test_p_values_are_shares_of_permutations_for_all_pairs():
+    rng = np.random.default_rng(0)
+    same = np.repeat(rng.normal(size=(80, 1)), 3, 1)
+    assert measure_dependence(same, n_permutations=29).p_value == pytest.approx(3 / 30), "three pairs"
+    assert measure_dependence(same[:, :2], n_permutations=29).p_value == pytest.approx(1 / 30)
+    assert measure_dependence(same, n_permutations=1).p_value == 1.0
+    assert measure_dependence(same[:, :2]).p_value == pytest.approx(1 / 200)
+
+
+def test_cosines_of_ranks_are_standardized_and_weighted():
+    code = np.random.default_rng(0).permutation(40.0 * np.arange(8)) ** 3
+    ranks = (rankdata(code) - 0.5) / 8
+    waves = rank_cosines(code)[:, :7]
+    expected = np.sqrt(2) * np.cos(np.pi * ranks[:, None] * np.arange(1, 8)) / np.arange(1, 8)
+    np.testing.assert_allclose(waves, expected, atol=1e-12)
+    assert np.abs(rank_cosines(code)[:, 15]).max() < 1e-9, "a wave that eight rows see as a constant"
+    around = rank_cosines(code, circular=True)[:, :6]
+    turns = 2 * np.pi * ranks
+    pairs = [f(m * turns) / m for m in (1, 2, 3) for f in (np.cos, np.sin)]
+    np.testing.assert_allclose(around, np.sqrt(2) * np.stack(pairs, 1), atol=1e-12)

@@ -1,18 +1,26 @@
 """Factors of strips that are only nearly isometric to them."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unweave import InputError
 from unweave.methods import HessianICA
+from unweave.methods.spectral import straightening
 from unweave.methods.spectral.point_cloud import build_cloud
 from unweave.methods.spectral.straightening import (
     Steps,
     conditional_components,
+    conditional_mean,
+    explained_shares,
     gradients,
+    place,
+    polynomial_regression,
+    standardize_code_given_others,
     standardize_given,
+    straighten_dependent,
     subtract_explained,
     tangent_steps,
     to_unit_speed,
@@ -139,11 +147,12 @@ def test_unit_speed_undoes_a_function_of_a_coordinate(plane):
     assert isinstance(steps, Steps)
 
 
-def test_components_given_a_coordinate_follow_a_direction_that_turns():
-    """The direction of the second factor turns by 180 degrees along the first."""
+@pytest.mark.parametrize("turns", [1, 3])
+def test_components_given_a_coordinate_follow_a_direction_that_turns(turns):
+    """The direction of the second factor turns by so many times 180 degrees along the first."""
     rng = np.random.default_rng(0)
     t, v = rng.uniform(size=(2, 1_000))
-    turn = np.stack([np.cos(np.pi * t), np.sin(np.pi * t)], 1)
+    turn = np.stack([np.cos(turns * np.pi * t), np.sin(turns * np.pi * t)], 1)
     y = np.column_stack([v[:, None] * turn, 5 * t**2, 3 * np.sin(6 * t)])
     code = conditional_components(y, t, 1)[:, 0]
     assert abs(np.corrcoef(code, v)[0, 1]) > 0.99
@@ -155,3 +164,84 @@ def test_standardized_columns_have_mean_zero_and_one_scale_given_t():
     f = standardize_given((t**2 + (1 + 3 * t) * rng.normal(size=2_000))[:, None], t)[:, 0]
     for part in np.array_split(f[np.argsort(t)], 5):
         assert abs(part.mean()) < 0.1 and abs(part.std() - 1) < 0.12
+
+
+# Formulas -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_place_of_a_coordinate_is_the_mean_of_rank_and_value():
+    np.testing.assert_allclose(place(np.array([3.0, 1, 11, 1])), [0.5 * 0.625 + 0.1, 0.125, 0.5 * 0.875 + 0.5, 0.125])
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "degree"), [(249, 1, 3), (250, 1, 4), (199, 1, 2), (749, 2, 3), (750, 2, 4), (30, 3, 1)]
+)
+def test_polynomials_have_the_highest_degree_that_points_allow(n, m, degree):
+    z = np.random.default_rng(0).uniform(-3, 2, (n, m))
+    for power in range(1, 6):
+        rest = z[:, 0] ** power - polynomial_regression(z[:, 0] ** power, z)
+        assert (np.abs(rest).max() < 1e-8 * 3**power) == (power <= degree)
+    np.testing.assert_allclose(polynomial_regression(np.full(n, 7.0), z), 7)
+
+
+def test_cubic_splines_of_a_coordinate_reproduce_cubic_functions_of_its_place():
+    t = np.random.default_rng(0).permutation(np.linspace(0, 5, 60))
+    f = np.stack([place(t) ** 3, 1 - place(t), np.sign(t - 2.5)], 1)
+    fitted = conditional_mean(f, t, 6)
+    np.testing.assert_allclose(fitted[:, :2], f[:, :2], atol=1e-9)
+    assert 0.1 < (fitted[:, 2] - f[:, 2]).std() < 0.6 and fitted[:, 2].std() < 1
+    assert (conditional_mean(f, t, 30)[:, 2] - f[:, 2]).std() < 0.15, "more splines follow more"
+
+
+def test_the_code_that_others_explain_best_comes_first():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (3_000, 3))
+    z[:, 2] = z[:, 0] ** 2 + 0.1 * rng.normal(size=3_000)
+    z = (z - z.mean(0)) / z.std(0)
+    shares = explained_shares(z)
+    assert shares[2] > 0.85 and shares[1] < 0.05 and shares[0] < 0.1
+    straight = standardize_code_given_others(z, 2)
+    np.testing.assert_array_equal(straight[:, :2], z[:, :2])
+    assert abs(straight[:, 2].mean()) < 1e-12 and straight[:, 2].std() == pytest.approx(1)
+    assert explained_shares(straight)[2] < 0.01 and abs(np.corrcoef(straight[:, 2], z[:, 0] ** 2)[0, 1]) < 0.02
+    np.testing.assert_allclose(subtract_explained(z)[:, 2], straight[:, 2], atol=1e-9)
+    left = np.abs(straight[:, 2])
+    sides = [left[np.abs(z[:, 0]) < 0.5].mean(), left[np.abs(z[:, 0]) > 1.2].mean()]
+    assert abs(sides[0] - sides[1]) < 0.1, "one scale whatever the others are"
+
+
+def never():
+    raise AssertionError("eigenvectors are not needed")
+
+
+def test_few_points_single_codes_and_independent_ones_are_not_straightened():
+    none: Any = None
+    bent = np.linspace(-1, 1, 200)[:, None] ** [1, 2]
+    assert straighten_dependent(none, 9, bent[:199], never, 0) is None
+    assert straighten_dependent(none, 9, bent[:, :1], never, 0) is None
+    assert straighten_dependent(none, 9, np.random.default_rng(0).uniform(size=(400, 2)), never, 0) is None
+    with pytest.raises(AssertionError, match="not needed"):
+        straighten_dependent(none, 9, bent, never, 0)
+
+
+@pytest.mark.parametrize(("gain", "is_taken"), [(0.09, True), (0.07, False)])
+def test_straightened_codes_are_taken_for_a_gain_in_isometry_minus_dependence(gain, is_taken, monkeypatch):
+    none: Any = None
+    codes, other = np.zeros((200, 2)), np.ones((200, 2))
+    monkeypatch.setattr(straightening, "largest_dependence", lambda z: 0.1 if z is other else 0.5)
+    monkeypatch.setattr(straightening, "straighten", lambda *args: other)
+    isometries = {id(codes): 0.9, id(other): 0.5 + gain}
+    monkeypatch.setattr(straightening, "of_points", lambda cloud, z: isometries[id(z)])
+    found = straighten_dependent(none, 9, codes, lambda: (np.zeros(3), np.zeros((200, 3))), 0)
+    assert (found is other) == is_taken
+
+
+@pytest.mark.parametrize(("dependence", "is_tried"), [(0.1, True), (0.099, False)])
+def test_codes_are_straightened_from_a_dependence_of_a_tenth_on(dependence, is_tried, monkeypatch):
+    none: Any = None
+    monkeypatch.setattr(straightening, "largest_dependence", lambda codes: dependence)
+    if is_tried:
+        with pytest.raises(AssertionError, match="not needed"):
+            straighten_dependent(none, 9, np.zeros((200, 2)), never, 0)
+    else:
+        assert straighten_dependent(none, 9, np.zeros((200, 2)), never, 0) is None

@@ -96,3 +96,21 @@ def test_products_of_narrow_gaussians_stay_finite():
     q = Normal(torch.tensor([[1.0]]), torch.tensor([[-100.0]]))
     both = method.merge(q, Normal(torch.tensor([[3.0]]), torch.tensor([[-100.0]])))
     assert both.mean.item() == pytest.approx(2, abs=1e-4)
+
+
+def test_noise_of_both_observations_is_drawn_and_a_number_of_changed_factors_kept():
+    grid = Grid(torch.rand(60, 6), [Factor(n, s, "ordinal") for n, s in (("a", 4), ("b", 5), ("c", 3))])
+    method, _, _ = build_case(AdaGVAE, grid, changed=2)
+    noise = method.sample_noise(9, torch.Generator().manual_seed(0))
+    assert noise["eps"].shape == noise["eps2"].shape and not torch.equal(noise["eps"], noise["eps2"])
+    plan = method.plan(grid, 300, torch.Generator().manual_seed(0))
+    assert (plan.views["x"] != plan.views["x2"]).sum(1).max() == 2
+
+
+def test_a_code_at_the_midpoint_is_not_shared():
+    method, _, _ = build_case(AdaGVAE)
+    q = Normal(torch.zeros(1, 3), torch.zeros(1, 3))
+    p = Normal(torch.tensor([[0.0, 2, 2 * 2**0.5]]), torch.zeros(1, 3))  # distances 0, 2 and 4
+    assert method.merge_shared(q, p)[0].mean.tolist() == [[0, 0, 0]]
+    nearer = Normal(torch.tensor([[0.0, 1.99, 2 * 2**0.5]]), torch.zeros(1, 3))
+    assert method.merge_shared(q, nearer)[1].mean[0, 1].item() == pytest.approx(0.995)

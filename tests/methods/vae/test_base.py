@@ -1,6 +1,9 @@
 """Variational autoencoders: codes, samples, networks, observations."""
 
+import copy
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -93,3 +96,34 @@ def test_gray_images_need_no_channel_axis():
     flat, deep = BetaVAE(**settings).fit(x), BetaVAE(**settings).fit(x[:, None])
     np.testing.assert_allclose(flat.transform(x), deep.transform(x[:, None]), atol=1e-6)
     assert flat.inverse_transform(flat.transform(x)).shape == x.shape
+
+
+def test_the_kl_is_that_of_each_code_and_a_collapsed_posterior_is_diagnosed(fitted):
+    q = fitted.encode_posterior(IMAGES.x)
+    by_hand = 0.5 * (q.mean**2 + q.logvar.exp() - 1 - q.logvar)
+    torch.testing.assert_close(fitted.kl_per_code(IMAGES.x), by_hand)
+    for bias, nats in ((0.0, "0"), (0.4, "0.08"), (0.5, None), (3.0, None)):  # the KL is half of the square
+        method = copy.deepcopy(fitted)
+        last = [m for m in method.net_.encoder.modules() if isinstance(m, torch.nn.Linear)][-1]
+        torch.nn.init.zeros_(last.weight)
+        last.bias.data = torch.tensor([bias, 0, 0, 0])
+        method.diagnosis_ = ["before"]
+        method.after_training(IMAGES)
+        notes = [f"The posterior has collapsed: mean KL {nats} nats per observation. "
+                 "Try more steps, a smaller beta, or another lr."]  # fmt: skip
+        assert method.diagnosis_ == ["before", *notes * (nats is not None)]
+
+
+def test_the_log_likelihood_is_the_evidence_lower_bound(fitted):
+    history = pd.DataFrame({"rec": [3.0, 5], "kl": [1.0, 2]})
+    assert fitted.log_likelihood(history) == pytest.approx(-5.5 - fitted.likelihood_constant())
+    assert fitted.log_likelihood(history[["rec"]]) is None and "kl" in fitted.figures()
+    noise = fitted.sample_noise(5, torch.Generator().manual_seed(0))["eps"]
+    assert noise.shape == (5, 2)
+    batch = {"x": IMAGES.x[:5], "eps": noise}
+    q, z, rec = fitted.reconstruct(fitted.net_, batch)
+    torch.testing.assert_close(z, q.mean + noise * (q.logvar / 2).exp())
+    out = torch.sigmoid(fitted.net_.decoder(z))
+    x = batch["x"]
+    expected = -(x * out.log() + (1 - x) * (1 - out).log()).flatten(1).sum(1).mean()
+    assert float(rec) == pytest.approx(float(expected), rel=1e-4)
