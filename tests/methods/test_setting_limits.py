@@ -106,7 +106,7 @@ def prepare(cls: Any, settings: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize(("cls", "settings"), ACCEPTED)
 def test_the_ends_of_ranges_are_accepted(cls, settings):
-    prepare(cls, settings)
+    assert prepare(cls, settings).get_params().items() >= settings.items()
 
 
 @pytest.mark.parametrize(("cls", "settings", "message"), REFUSED)
