@@ -58,6 +58,16 @@ def changes(code):
         ("x = max(a, b)", ["x = (min(a, b))"]),
         ("x = a.mean()", ["x = (a.sum())"]),
         ("x: int | None = y", []),
+        ("x = zip(a, strict=True)", []),
+        ("x = f(random_state=0, stacklevel=3, n=1)", ["x = f(random_state=0, stacklevel=3, n=2)"]),
+        ("x = g.manual_seed(0)", []),
+        ("x = default_rng(1 + a)", ["x = default_rng((1 - a))", "x = default_rng(2 + a)"]),
+        ("x = argsort(a, kind='stable')", []),
+        ("x = f(kind='stable')", ["x = f(kind='stable_')"]),
+        (
+            "def f(a=1, seed=0, *, b=2, c): return a",
+            ["def f(a=2, seed=0, *, b=2, c): return a", "def f(a=1, seed=0, *, b=3, c): return a"],
+        ),
     ],
 )
 def test_every_kind_of_fault_is_made(code, mutants):

@@ -24,6 +24,11 @@ PAIRS = (
 )  # fmt: skip
 OPPOSITES = {name: other for pair in PAIRS for name, other in (pair, pair[::-1])}
 SYMMETRIC = {"min", "max", "minimum", "maximum", "union", "isclose", "logaddexp", "lcm", "gcd", "corrcoef"}
+# What only names a seed, the line that a warning shows, or a promise of the code to itself, as an assertion does:
+NEUTRAL_ARGUMENTS = {"strict", "stacklevel", "random_state"}
+NEUTRAL_CALLS = {"manual_seed", "default_rng"}  # of a constant
+NEUTRAL_DEFAULTS = {"seed"}
+SORTS = {"sort", "argsort"}  # whose kind is "stable", of which the first letter counts
 DOUBLED_FROM = 10  # smaller numbers are counted on by one, larger ones are tuned: twice as much is a fault, one is not
 
 
@@ -93,11 +98,28 @@ def _children(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return []
     if isinstance(node, ast.FunctionDef):
-        defaults = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
-        return [*node.decorator_list, *defaults, *node.body]
+        return [*node.decorator_list, *_defaults(node.args), *node.body]
+    if isinstance(node, ast.Call):
+        return _call_parts(node)
     if isinstance(node, ast.AnnAssign):
         return [] if node.value is None else [node.value]
     return list(ast.iter_child_nodes(node))
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    """Return the defaults of a function, without those of seeds."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)][::-1]
+    pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
+    return [default for argument, default in pairs if argument.arg not in NEUTRAL_DEFAULTS]
+
+
+def _call_parts(node: ast.Call) -> list[ast.AST]:
+    """Return the function and the arguments of a call, without neutral ones."""
+    name = _name(node.func)
+    neutral = NEUTRAL_ARGUMENTS | ({"kind"} if name in SORTS else set())
+    args = [a for a in node.args if not (name in NEUTRAL_CALLS and isinstance(a, ast.Constant))]
+    return [node.func, *args, *(k for k in node.keywords if k.arg not in neutral)]
 
 
 def _lines(site: Site, tree: ast.Module) -> frozenset[int]:
