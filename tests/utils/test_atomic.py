@@ -124,6 +124,7 @@ def test_processes_are_asked_only_on_the_same_system_and_never_on_windows(tmp_pa
     path.touch()
 
     def refuse(process, signal):
+        assert signal == 0, "it only asks"
         raise PermissionError(errno.EPERM, "of another user")
 
     def never(process, signal):
