@@ -6,9 +6,10 @@ import torch
 from scipy import stats
 
 from unweave.methods import GIN
-from unweave.methods.flows.families import FAMILIES
+from unweave.methods.flows.families import FAMILIES, check_family
 from unweave.methods.flows.family import Coefficients
 from unweave.nn.coupling import vector_flow
+from unweave.utils.errors import InputError
 
 # Names and parameters of scipy's distributions, from a location and a spread of y.
 LAWS = {
@@ -118,3 +119,11 @@ def test_gin_finds_sources_of_the_family_up_to_what_the_paper_states(name):
         assert abs(r[j]) > 0.99
         assert slope is None or abs(line[0]) == pytest.approx(slope, abs=0.1)
         assert not through_origin or line[1] == pytest.approx(0, abs=0.1)
+
+
+def test_families_that_start_from_exponentials_take_observations_up_to_twenty():
+    for name in ("gamma", "inverse-gaussian"):
+        check_family(name, soft=False, largest=20.0)
+        with pytest.raises(InputError, match=r"which reach 20\.1: standardize them first"):
+            check_family(name, soft=False, largest=20.1)
+    check_family("log-normal", soft=False, largest=1e3)

@@ -83,6 +83,7 @@ def test_one_hot_probabilities_equal_classes():
     other, soft_batch = flow_batch(rows, as_data(x, np.eye(3)[u]), 60)
     torch.testing.assert_close(rows.loss(other, soft_batch)["loss"], hard.loss(net, batch)["loss"])
     assert rows.has_soft_labels_ and not hard.has_soft_labels_ and hard.levels_ == [0, 1, 2]
+    assert rows.outlook_[-1] == "Labels are probabilities." != hard.outlook_[-1]
 
 
 def test_soft_labels_are_used_for_training_and_sampling():

@@ -117,6 +117,22 @@ def test_conditions_of_the_theorem_are_described():
         "Augmentation moves 0 informative codes; the other 2"
     )
     assert described(augment=())[-1].startswith("Noise moves all directions alike")
+    for share, count in ((2.9, 1), (3.1, 2)):  # three times the deviation by noise
+        text = described(deviations=(0.9, 0.1 * share, 0.1, 0.1))[-1]
+        assert text.startswith(f"Augmentation moves {count} informative code")
+
+
+@pytest.mark.parametrize(("features", "sets"), [(4, 1_000), (2**26 // 10 // 300, 300), (2**26, 100)])
+def test_statistics_are_over_a_thousand_sets_but_fewer_of_large_observations(monkeypatch, features, sets):
+    method = SelfSupervisedGIN(copies=10)
+    method.shape_ = (features,)
+
+    def stop(data, count, rng):
+        raise ValueError(count)
+
+    monkeypatch.setattr(method, "_sample_copies", stop)
+    with pytest.raises(ValueError, match=f"^{sets}$"):
+        method.summarize(None, torch.Generator())
 
 
 def test_copies_differ_in_as_many_directions_as_they_are_moved_along():

@@ -185,8 +185,11 @@ def test_mean_discrepancy_is_the_distance_of_group_means_to_the_overall_mean():
     assert float(mean_discrepancy(features, torch.zeros(4, 0))) == 0
 
 
-def test_the_loss_of_vfae_is_cross_entropy_bound_and_mmd(labeled_table):
-    method, net, batch = ready(VFAE, labeled_table, generative=0.1, mmd=3.0)
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+def test_the_loss_of_vfae_is_cross_entropy_bound_and_mmd(labeled_table, likelihood):
+    x, table = labeled_table
+    shares = (x - x.min()) / (x.max() - x.min())
+    method, net, batch = ready(VFAE, (shares, table), generative=0.1, mmd=3.0, likelihood=likelihood)
     terms = method.loss(net, batch)
     total = terms["ce"] + 0.1 * terms["bound"] + 3 * terms["mmd"]
     assert float(terms["loss"]) == pytest.approx(float(total), rel=1e-5)
@@ -196,7 +199,10 @@ def test_the_loss_of_vfae_is_cross_entropy_bound_and_mmd(labeled_table):
     q2 = torch.distributions.Normal(*scale(net.up(torch.cat([z1, y], 1))))
     z2 = q2.mean + q2.stddev * batch["eps2"]
     p1 = torch.distributions.Normal(*scale(net.down(torch.cat([z2, y], 1))))
-    rec = 0.5 * (net.decoder(torch.cat([z1, s], 1)) - batch["x"]).square().sum(1)
+    decoded = net.decoder(torch.cat([z1, s], 1))
+    rec = 0.5 * (decoded - batch["x"]).square().sum(1)
+    if likelihood == "bernoulli":
+        rec = F.binary_cross_entropy_with_logits(decoded, batch["x"], reduction="none").sum(1)
     divergence = torch.distributions.kl_divergence
     upper = divergence(q2, torch.distributions.Normal(0.0, 1.0)).sum(1)
     explained = (q1.log_prob(z1) - p1.log_prob(z1)).sum(1)
