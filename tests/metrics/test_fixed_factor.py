@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
-from unweave import InputError
+from unweave import Factor, InputError
+from unweave.data.containers import Table
 from unweave.datasets import DSprites, SquaresXY
 from unweave.metrics import beta_vae_score, factor_vae_score, fixed_factor
 from unweave.metrics.fixed_factor import encode_sets
@@ -105,6 +107,21 @@ def test_observations_are_encoded_in_parts_of_a_few_thousand(monkeypatch):
     for data, message in ((SquaresXY(points=600).load(), "in place of codes: with data, give a fitted method"),):
         with pytest.raises(InputError, match=message):
             encode_sets(data, np.ones(3), votes=2, sets=1, size=2)
+
+
+def test_noise_and_factors_of_one_value_are_not_fixed():
+    kinds = Factor("kind", 2, "nominal"), Factor("size", 3, "ordinal")
+    more = Factor("still", 1, "nominal"), Factor("place", None, "real", noise=True)
+    c = torch.cartesian_prod(torch.arange(2), torch.arange(3), torch.arange(1), torch.arange(20)).double()
+    data = Table(c.float(), c, [*kinds, *more])
+
+    class Copy:
+        def transform(self, x):
+            return np.asarray(x)
+
+    assert set(encode_sets(data, Copy(), votes=50, sets=1, size=4).factor) == {0, 1}
+    with pytest.raises(InputError, match="compares factors: the data need at least two"):
+        encode_sets(Table(c[:, 1:].float(), c[:, 1:], [kinds[1], *more]), Copy(), votes=2, sets=1, size=2)
 
 
 def test_votes_and_points_for_testing_were_not_trained_on():

@@ -304,3 +304,19 @@ def test_the_network_learns_probabilities_of_binary_pixels():
     v = (torch.rand(200, 4, generator=rng()) < 0.3).float()
     found = _translate_by_network(u, v, u[:5], True, steps=80, seed=0, device="cpu")
     torch.testing.assert_close(found, v.mean(0).expand(5, -1), atol=0.08, rtol=0)
+
+
+def test_a_single_code_that_does_anything_has_difficulty_one():
+    m = Exact(0)
+
+    class Weak(Exact):
+        def inverse_transform(self, z):
+            return (
+                super().inverse_transform(z[:, :2] * [1, 0] + m.codes.mean(0) * [0, 1])
+                + 1e-6 * z[:, 2, None, None, None]
+            )
+
+    codes = np.c_[m.codes, np.random.default_rng(0).normal(size=len(m.codes))]
+    one = translation_difficulty(Weak(0), codes, translator="linear")
+    assert one.relative == 1.0, "exchanging everything is easy, and separates nothing"
+    assert translation_difficulty(m, m.codes, translator="linear").relative < 1
