@@ -239,3 +239,10 @@ def test_dimensions_near_the_estimates_are_tried_and_the_usual_ones_where_these_
     flat = Trials(lambda d, k: 0.5, dims=2)
     flat.search.choose_dimension("auto")
     assert {d for d, _ in flat.embedded} == {1, 2}, "no more than features"
+
+
+def test_a_curve_has_one_dimension_at_least_and_a_connected_graph():
+    t = np.random.default_rng(0).uniform(0, 2, 300)
+    method = HessianICA().fit(np.stack([np.cos(t), np.sin(t), t], 1))
+    assert method.latent_dim_ == method.dimension_["lowest"] == 1
+    assert f"The neighbor graph of {method.n_neighbors_} neighbors is connected." in method.diagnosis_

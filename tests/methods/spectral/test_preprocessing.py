@@ -138,3 +138,10 @@ def test_only_data_in_which_nothing_varies_are_refused(monkeypatch):
     assert project(x)[1].shape == (29, 3)
     with pytest.raises(InputError, match="constant"):
         project(0 * x + 3)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_repeats_are_found_whatever_a_row_takes_in_memory(columns, dtype):
+    rows = torch.rand(6, columns, generator=torch.Generator().manual_seed(0)).to(dtype)
+    assert unique_rows(rows[[0, 1, 0, 2, 1, 3]]).tolist() == [0, 1, 3, 5]

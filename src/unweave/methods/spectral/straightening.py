@@ -191,7 +191,7 @@ def conditional_components(y: np.ndarray, t: np.ndarray, count: int) -> np.ndarr
             left, _, right = np.linalg.svd(frame.T @ frames[-1])
             frame = frame @ left @ right
         frames.append(frame)
-    before = np.clip(position - 0.5, 0, n_slices - 1).astype(int).clip(max=n_slices - 2)
+    before = np.clip(position - 0.5, 0, n_slices - 2).astype(int)
     share = np.clip(position - 0.5 - before, 0, 1)[:, None, None]
     frame = (1 - share) * np.stack(frames)[before] + share * np.stack(frames)[before + 1]  # (n, q, count)
     return standardize_given(np.einsum("nq,nqc->nc", rest, frame), t)
