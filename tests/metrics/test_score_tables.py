@@ -56,8 +56,8 @@ def test_many_codes_score_as_each_alone():
 @pytest.mark.filterwarnings("ignore:.*delayed")
 def test_every_process_gets_one_task(n_jobs, tasks, monkeypatch):
     """Each computes only once what depends only on the factors. Five codes, four cores."""
-    seen, processes = [], {None: 1, -1: 4, -3: 2, -4: 1}
-    monkeypatch.setattr(score_tables, "effective_n_jobs", lambda n_jobs: processes.get(n_jobs, n_jobs))
+    seen = []
+    monkeypatch.setattr(score_tables.os, "cpu_count", lambda: 4)
     monkeypatch.setattr(score_tables, "Parallel", lambda n_jobs: lambda jobs: [f(*args) for f, args, _ in jobs])
     rows = score_tables._rows
     monkeypatch.setattr(score_tables, "_rows", lambda *args: seen.append(len(args[2])) or rows(*args))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
-from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 from unweave import metrics as _metrics
@@ -75,7 +75,8 @@ def score_many(
         (2, 1)
     """
     truth, chosen, every = prepared(factors), dict(metrics or _default_metrics(prepared(factors))), list(codes.values())
-    share = -(-len(every) // effective_n_jobs(n_jobs)) or 1
+    processes = 1 if n_jobs is None else n_jobs if n_jobs > 0 else (os.cpu_count() or 1) + 1 + n_jobs
+    share = -(-len(every) // max(1, processes)) or 1
     # One task per process, so that each computes only once what depends only on the factors.
     parts = [every[start : start + share] for start in range(0, len(every), share)]
     rows = Parallel(n_jobs=n_jobs)(delayed(_rows)(chosen, truth, part) for part in parts)
