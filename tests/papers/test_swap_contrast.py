@@ -233,3 +233,14 @@ def test_claims_about_the_improved_row_are_our_own():
     assert all(claim.holds and claim.p < 0.05 for claim in claims)
     schemes = judge_table(pd.DataFrame(rows), "colored-mnist", "table-5", "")
     assert not schemes.claims, "the improved row is no training scheme"
+
+
+def test_settings_that_lack_seeds_of_others_do_not_take_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "stored_results", lambda: tmp_path)
+    names = [selection.row_name("CNN", setting) for setting in SEARCHED_CONVERGED["CNN"]]
+    store_tuning(tmp_path, {data: dict(zip(names, (0.4, 0.5, 0.9), strict=True)) for data in selection.SETS})
+    assert selection.select_setting("CNN") == SEARCHED_CONVERGED["CNN"][2]
+    path = selection.tuning_scores("colored-mnist")
+    rows = pd.read_csv(path)
+    rows[(rows["method"] != names[2]) | (rows["seed"] == 100)].to_csv(path, index=False)
+    assert selection.select_setting("CNN") == SEARCHED_CONVERGED["CNN"][1], "the best one has a single seed"

@@ -13,8 +13,8 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 def one_blas_thread() -> Iterator[None]:
     """Let the linear algebra of numpy and scipy use one thread; that of torch keeps its own.
 
-    Their threads wait actively, and so take the cores from each other and from those of torch: with two cores, matrices
-    of a few thousand rows then take twice as long. It serves as a decorator, too.
+    Their threads wait actively, and so take the cores from each other and from those of torch: with two cores, a fit
+    to a few thousand points then takes much longer. It serves as a decorator, too.
     """
     with _blas_libraries().limit(limits=1):
         yield

@@ -117,8 +117,8 @@ def test_the_score_is_a_correlation_and_zero_for_constants():
     np.testing.assert_allclose(isometry_score(1e-9 * dz, dx), by_hand)
 
 
-@pytest.mark.parametrize("scales", [(0.5, 3.0), (2.0, 0.01), (4.0, 0.0)])
+@pytest.mark.parametrize("scales", [(0.5, 3.0), (2.0, 0.1), (4.0, 0.0)])
 def test_the_scales_that_distances_were_made_with_are_found(scales):
     gaps = np.random.default_rng(0).uniform(size=(500, 2)) ** 2
     found = fit_rescaling(gaps, np.sqrt(gaps @ np.square(scales)))
-    np.testing.assert_allclose(found, np.square(scales), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found, np.square(scales), rtol=1e-3, atol=2e-5)

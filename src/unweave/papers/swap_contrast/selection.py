@@ -41,7 +41,7 @@ def select_setting(method: str, palette: str = "") -> Setting:
     """Return the setting with the best worst group, in the mean over both sets of digits; the default without a table.
 
     The worst groups are those of backgrounds and angles of the training set that were left out. Settings that were
-    added to the search later are compared once both tables have them.
+    added to the search later, or that lack seeds of others, do not take part.
     """
     default = IMPROVED_DEFAULT if method == IMPROVED else {}
     settings = {row_name(method, setting): setting for setting in SEARCHED_CONVERGED.get(method, ())}
@@ -49,8 +49,11 @@ def select_setting(method: str, palette: str = "") -> Setting:
     if not settings or not all(path.is_file() for path in paths):
         return default
     tables = [pd.read_csv(path) for path in paths]
-    means = [rows[rows["angle"].isna()].groupby("method")["worst"].mean() for rows in tables]
-    worst = pd.concat(means, axis=1).mean(axis=1, skipna=False).reindex([*settings])
+    scores = [rows[rows["angle"].isna()].groupby("method")["worst"].agg(["mean", "size"]) for rows in tables]
+    means = [by_method["mean"].reindex([*settings]) for by_method in scores]
+    counts = [by_method["size"].reindex([*settings]) for by_method in scores]
+    complete = [mean.where(count == count.max()) for mean, count in zip(means, counts, strict=True)]
+    worst = pd.concat(complete, axis=1).mean(axis=1, skipna=False)
     return settings[str(worst.idxmax())] if worst.notna().any() else default
 
 
